@@ -19,6 +19,7 @@ mod late;
 mod links;
 mod lives;
 mod membership;
+mod pace;
 mod reform;
 mod rest;
 mod restart;
@@ -380,7 +381,7 @@ impl Control {
         if matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
             return self.plan_tick(ctx);
         }
-        for _ in 0..self.ticks.passed(ctx.now()) {
+        for _ in 0..self.ticks.passed(ctx.now(), self.pace()) {
             // REFORM-3: who has promised to leave the group decides nothing in it any more.
             if !self.leaves_the_group() && !self.stands_aside(ctx) {
                 self.consensus.tick();

@@ -4,10 +4,7 @@
 //! Two data nodes work with each other over one link only (of two connections: THREAD-5). Signals that were lost with it are
 //! never sent again: instead one of the two lives ends, and its successor is filled anew.
 
-use crate::{
-    Control, TIMER_CAMPAIGN,
-    membership::{EARLY, RENEW},
-};
+use crate::{Control, TIMER_CAMPAIGN, membership::EARLY};
 use lats_base::{Duration, Incarnation, Instant, NodeId, NodeSet};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -122,7 +119,7 @@ impl Control {
         }
         let now = ctx.now();
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let beat = now.plus(EARLY).since(self.beat_at) >= RENEW;
+        let beat = now.plus(EARLY).since(self.beat_at) >= self.pace().renew();
         if beat {
             self.beat_at = now;
         }
@@ -192,16 +189,18 @@ impl Control {
 
     /// The data nodes that have answered our heartbeats lately.
     pub(crate) fn heard_lately(&self, now: Instant) -> NodeSet {
+        let lately = self.pace().heard_lately();
         let answered = |n: &NodeId| {
             let lived_at = self.peers.get(n).map(|p| p.lived_at).unwrap_or_default();
-            lived_at > Instant::ZERO && now.since(lived_at) <= HEARD_LATELY
+            lived_at > Instant::ZERO && now.since(lived_at) <= lately
         };
         self.data_nodes().into_iter().filter(answered).collect()
     }
 
     /// Leader: a follower has echoed our clock, and says whom it has heard. They have lived since a bit before that echo.
     pub(crate) fn note_heard(&mut self, heard: NodeSet, echo: Instant) {
-        let lived_at = echo.as_nanos().saturating_sub(HEARD_LATELY.as_nanos());
+        let lately = self.pace().heard_lately();
+        let lived_at = echo.as_nanos().saturating_sub(lately.as_nanos());
         for node in heard.iter() {
             if let Some(peer) = self.peers.get_mut(&node) {
                 peer.lived_at = peer.lived_at.max(Instant::from_nanos(lived_at));
@@ -320,7 +319,8 @@ impl Control {
             let silent_ms = 2 * answered_at.since(broken.since).as_millis();
             let resent_in = Duration::from_millis(silent_ms).min(RESENT_IN_MAX);
             let cut_off = if broken.lost { Duration::ZERO } else { resent_in };
-            return broken.heard_at < answered_at.plus(HEALS_IN.max(cut_off));
+            // Heartbeats come through again in this time when the other end goes on.
+            return broken.heard_at < answered_at.plus(self.pace().heard_lately().max(cut_off));
         }
         if !last {
             return false;
@@ -402,10 +402,6 @@ impl Broken {
     }
 }
 
-/// Who has answered a heartbeat within this time is heard: as long as three take.
-const HEARD_LATELY: Duration = Duration::from_millis(3 * RENEW.as_millis());
-/// Heartbeats come through again in this time when the other end goes on.
-const HEALS_IN: Duration = Duration::from_millis(3 * RENEW.as_millis());
 /// A link that brings nothing for so long after its ends were heard again is taken for lost.
 const RESENT_IN_MAX: Duration = Duration::from_millis(30_000);
 /// Who has reason to complain does so with every tick.

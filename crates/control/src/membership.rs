@@ -31,12 +31,8 @@ pub(crate) struct Lease {
     told: LeaseOrd,
 }
 
-/// How often the lease is renewed; the lease must survive two lost renewals.
-pub(crate) const RENEW: Duration = Duration::from_millis(50);
 /// Ticks are no more exact than this: what comes with every one at rest does not wait for the next one.
 pub(crate) const EARLY: Duration = Duration::from_millis(TICK.as_millis() / 2);
-/// Without an answer for so long a node asks everybody whether it is still a member.
-const UNANSWERED: Duration = Duration::from_millis(150);
 /// The synced replica tells again that it is, until the view says so.
 const SYNCED_RETRY: Duration = Duration::from_millis(100);
 
@@ -49,7 +45,7 @@ impl Control {
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.late.note_tick(self.ticks.is_late_by(now));
-        let paused = self.ticks.begin(now);
+        let paused = self.ticks.begin(now, self.pace());
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
             self.peers.values_mut().for_each(|p| {
@@ -73,7 +69,7 @@ impl Control {
             }
             self.advance_epoch_in_time(ctx);
         } else {
-            let wait = if self.lease.refused { TICK } else { RENEW };
+            let wait = if self.lease.refused { TICK } else { self.pace().renew() };
             if now.plus(EARLY).since(self.lease.asked_at) >= wait {
                 self.ask_for_lease(ctx);
             }
@@ -112,7 +108,7 @@ impl Control {
     pub(crate) fn lease_rests(&self, now: Instant) -> bool {
         !self.lease.refused
             && self.has_lease(now)
-            && now.since(self.lease.answered_at) <= UNANSWERED
+            && now.since(self.lease.answered_at) <= self.pace().unanswered()
     }
 
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {
@@ -132,7 +128,7 @@ impl Control {
             late_ms: self.late.threads_ms(),
         };
         let leader = self.leader();
-        if now.since(self.lease.answered_at) <= UNANSWERED
+        if now.since(self.lease.answered_at) <= self.pace().unanswered()
             && let Some(leader) = leader
         {
             return ctx.send(BlockRef::control(leader), &body);
@@ -229,7 +225,7 @@ impl Control {
         self.lease.followed = signal.sender().node;
         self.lease.answered_at = ctx.now();
         // A short one is worth as little: the leader needs an echo soon.
-        self.lease.refused = conf.lease_ms < 2 * RENEW.as_millis();
+        self.lease.refused = conf.lease_ms < 2 * self.pace().renew().as_millis();
         self.lease.leader_clock = self.lease.leader_clock.max(conf.leader_clock);
         if first {
             self.lease.leader_clock = conf.leader_clock;
@@ -414,7 +410,7 @@ impl Control {
     fn former_silent_since(&self, now: Instant) -> Instant {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let elected = self.became_leader_at.unwrap_or(now);
-        let heard_by = elected.plus(RENEW).plus(TICK);
+        let heard_by = elected.plus(self.pace().renew()).plus(TICK);
         let floor = Instant::from_nanos(heard_by.as_nanos().saturating_sub(lease.as_nanos()));
         self.earlier_leaders_heard_at(now).min(elected).max(floor)
     }
@@ -438,7 +434,8 @@ impl Control {
     fn has_lost_office(&self, now: Instant) -> bool {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let elected = self.became_leader_at.unwrap_or(now).plus(lease);
-        now >= self.lease.led_until.max(elected).plus(RENEW).plus(RENEW)
+        let renew = self.pace().renew();
+        now >= self.lease.led_until.max(elected).plus(renew).plus(renew)
     }
 
     /// This node begins or ends to lead.

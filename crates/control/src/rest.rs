@@ -1,20 +1,10 @@
 //! How soon control's next tick comes: soon while anything waits for it, late in a cluster at rest (REST-1, REST-2;
 //! `docs/protocols/membership.md`).
 
-use crate::{Control, TICK, TIMER_TICK, stop::Leaves};
+use crate::{Control, TICK, TIMER_TICK, pace::Pace, stop::Leaves};
 use lats_base::{Duration, Instant};
 use lats_catalog::View;
 use lats_kernel::Ctx;
-
-/// Between two ticks of a leader at rest. The others' come when they hear the leader's, or by themselves after
-/// [`REST_ALONE`].
-const REST: Duration = Duration::from_millis(50);
-const REST_ALONE: Duration = Duration::from_millis(100);
-/// A tick that comes so long after it was due, or after the last one, comes after a pause of this process.
-const PAUSED: Duration = Duration::from_millis(90);
-const PAUSED_AT_REST: Duration = Duration::from_millis(150);
-/// The most ticks that the consensus library hears of at once. A paused node knows nothing of the time that it missed.
-const CATCH_UP_MAX: u64 = PAUSED_AT_REST.as_millis() / TICK.as_millis();
 
 /// When ticks come.
 #[derive(Debug, Default)]
@@ -31,9 +21,9 @@ pub(crate) struct Ticks {
 
 impl Ticks {
     /// Begins one. True if the process was paused before it.
-    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+    pub(crate) fn begin(&mut self, now: Instant, pace: Pace) -> bool {
         let last = std::mem::replace(&mut self.at, now);
-        self.is_late_by(now) > PAUSED || now.since(last) > PAUSED_AT_REST
+        self.is_late_by(now) > pace.paused() || now.since(last) > pace.paused_at_rest()
     }
 
     /// How much later than it was due a tick comes now.
@@ -41,11 +31,13 @@ impl Ticks {
         if self.due == Instant::ZERO { Duration::ZERO } else { now.since(self.due) }
     }
 
-    /// How many ticks of the usual length have passed: one at least.
-    pub(crate) fn passed(&mut self, now: Instant) -> u64 {
-        let passed = now.since(self.heard).as_nanos() / TICK.as_nanos();
-        if (1..=CATCH_UP_MAX).contains(&passed) {
-            self.heard = self.heard.plus(Duration::from_nanos(passed * TICK.as_nanos()));
+    /// How many ticks of the consensus library have passed: one at least, and no more than a pause is short of. A paused
+    /// node knows nothing of the time that it missed.
+    pub(crate) fn passed(&mut self, now: Instant, pace: Pace) -> u64 {
+        let tick = pace.consensus_tick().as_nanos();
+        let passed = now.since(self.heard).as_nanos() / tick;
+        if (1..=pace.paused_at_rest().as_nanos() / tick).contains(&passed) {
+            self.heard = self.heard.plus(Duration::from_nanos(passed * tick));
             return passed;
         }
         self.heard = now;
@@ -67,8 +59,8 @@ impl Control {
     pub(crate) fn plan_tick(&mut self, ctx: &mut Ctx<'_>) {
         let span = match (self.is_at_rest(ctx), self.is_leader()) {
             (false, _) => TICK,
-            (true, true) => REST,
-            (true, false) => REST_ALONE,
+            (true, true) => self.pace().rest(),
+            (true, false) => self.pace().rest_alone(),
         };
         self.plan_tick_at(ctx.now().plus(span), ctx);
     }
@@ -93,12 +85,12 @@ impl Control {
     /// The leader has ticked. REST-2: whoever rests does so, too, so that all wake up together.
     pub(crate) fn tick_with_leader(&mut self, ctx: &mut Ctx<'_>) {
         let rests = self.ticks.due > ctx.now().plus(TICK);
-        if rests && ctx.now().plus(TICK).since(self.ticks.at) >= REST {
+        if rests && ctx.now().plus(TICK).since(self.ticks.at) >= self.pace().rest() {
             self.tick(ctx);
         }
     }
 
-    /// True if nothing waits for a tick but what may come every 50 ms: heartbeats, leases and epochs.
+    /// True if nothing waits for a tick but what may come with every renewal: heartbeats, leases and epochs.
     fn is_at_rest(&self, ctx: &Ctx<'_>) -> bool {
         let now = ctx.now();
         self.joined

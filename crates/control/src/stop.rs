@@ -1,7 +1,7 @@
 //! A node that is told to stop leaves when nobody needs it any more (STOP-1 to STOP-3;
 //! `docs/protocols/hand-over.md`).
 
-use crate::{Control, state::Command};
+use crate::{Control, TICK, state::Command};
 use lats_base::{Duration, Instant, NodeId, ViewNumber};
 use lats_catalog::{AfterStop, Member};
 use lats_kernel::{Ctx, Fault};
@@ -29,8 +29,6 @@ pub(crate) struct Leave {
 const TRANSACTIONS_END: Duration = Duration::from_millis(10_000);
 /// After this, if the process was told to end (CLOSE-1).
 const TOLD_TO_END: Duration = Duration::from_millis(3_000);
-/// Who was heard within this time is taken to live: two renewals of its lease.
-const HEARD_LATELY: Duration = Duration::from_millis(120);
 
 /// What the leader knows of a node that is to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,9 +148,12 @@ impl Control {
     fn is_replaced(&self, node: NodeId, ctx: &Ctx<'_>) -> bool {
         let view = &self.state.view;
         let Some((_, group)) = view.group_of_node(node) else { return true };
+        // Who was heard within two renewals, and a tick after each, is taken to live.
+        let nanos = self.pace().renew().as_nanos() + TICK.as_nanos();
+        let span = Duration::from_nanos(2 * nanos);
         let lately = |n: NodeId| {
             let heard = self.peers.get(&n).and_then(|p| p.heard_at);
-            n == ctx.node() || heard.is_some_and(|at| ctx.now().since(at) <= HEARD_LATELY)
+            n == ctx.node() || heard.is_some_and(|at| ctx.now().since(at) <= span)
         };
         let others = group.replicas.iter().filter(|r| r.in_sync && r.node != node);
         // CLOSE-1: one that ends soon itself does not stay.

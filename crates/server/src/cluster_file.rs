@@ -20,6 +20,9 @@ pub(crate) struct ClusterFile {
     pub(crate) tc_instances: u32,
     /// Memory for rows and indexes of each data node, in MiB.
     pub(crate) memory_mib: usize,
+    /// How long a lease lasts, in ms.
+    #[serde(default = "usual_lease_ms")]
+    pub(crate) lease_ms: u64,
     /// Data nodes keep what is committed on disk.
     #[serde(default)]
     pub(crate) keeps: bool,
@@ -74,6 +77,7 @@ impl ClusterFile {
             ldm_instances: 1,
             tc_instances: 1,
             memory_mib: 0,
+            lease_ms: LEASE_MS,
             keeps: false,
             to_disk: false,
             archive: None,
@@ -149,7 +153,7 @@ impl ClusterFile {
                 replicas: self.replicas,
                 ldm_instances: self.ldm_instances,
                 tc_instances: self.tc_instances,
-                lease_ms: LEASE_MS,
+                lease_ms: self.lease_ms,
                 lock_wait_ms: LOCK_WAIT_MS,
                 keeps: self.keeps,
                 to_disk: self.to_disk,
@@ -161,6 +165,11 @@ impl ClusterFile {
 }
 
 /// A node that was not heard for so long is removed: three renewals may be missed.
-const LEASE_MS: u64 = 300;
+pub(crate) const LEASE_MS: u64 = 300;
 /// The last resort (LOCK-6): deadlocks are found in milliseconds by looking for them.
 const LOCK_WAIT_MS: u64 = 1_000;
+
+/// Clusters that were founded before there was a setting have this one.
+fn usual_lease_ms() -> u64 {
+    LEASE_MS
+}

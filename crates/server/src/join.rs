@@ -200,6 +200,6 @@ fn describe(status: &Status, own: &NodeEntry, args: &NodeArgs) -> anyhow::Result
     cluster.ldm_instances = config.ldm_instances;
     cluster.tc_instances = config.tc_instances;
     (cluster.keeps, cluster.to_disk) = (config.keeps, config.to_disk);
-    cluster.memory_mib = memory_mib;
+    (cluster.memory_mib, cluster.lease_ms) = (memory_mib, config.lease_ms);
     Ok(cluster)
 }

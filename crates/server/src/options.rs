@@ -76,6 +76,11 @@ pub(crate) struct StartArgs {
     /// How long statements wait at a node that is cut off from the majority of the cluster, in ms [default: 5000].
     #[arg(long, value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     cut_off_wait_ms: Option<u64>,
+    /// How long a lease lasts, in ms: a machine that falls silent is replaced about so long later. Less than 300 is for networks that
+    /// lose no packets and for nodes that never wait for a processor (docs/operations.md). It stays as it is for the life of the
+    /// cluster [default: 300].
+    #[arg(long)]
+    lease_ms: Option<u64>,
     /// Location domains (racks, data centres), by commas: nodes go round them, and replicas of a row are in
     /// different ones. Reads prefer replicas in their own.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -112,6 +117,8 @@ pub(crate) struct Options {
     /// One source says that nothing is started again, and when.
     pub(crate) restarts_disagree: bool,
     pub(crate) threads: ThreadOptions,
+    /// None: what it was, or the usual one.
+    pub(crate) lease_ms: Option<u64>,
     pub(crate) locations: Vec<String>,
     pub(crate) ephemeral: bool,
     pub(crate) durability: Option<Durability>,
@@ -179,6 +186,7 @@ impl StartArgs {
                     .or(file.cut_off_wait_ms)
                     .unwrap_or(CUT_OFF_WAIT_MS),
             },
+            lease_ms: self.lease_ms.or(file.lease_ms),
             locations: self.locations.clone().or(file.locations).map(names).unwrap_or_default(),
             ephemeral: self.ephemeral || file.ephemeral,
             partial: self.partial,

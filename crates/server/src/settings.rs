@@ -15,6 +15,8 @@ const NODES_MAX: u16 = 48;
 pub(crate) const MEMORY_MIB_MIN: usize = 64;
 /// Nobody means more than an hour.
 const WAIT_MS_MAX: u64 = 3_600_000;
+/// How long leases may last. With less than that a renewal that comes with the next tick of 10 ms is late already.
+const LEASES_MS: std::ops::RangeInclusive<u64> = 100..=10_000;
 /// A name of a location domain is not longer.
 const LOCATION_BYTES_MAX: usize = 64;
 
@@ -211,6 +213,13 @@ fn waits(args: &Options) -> anyhow::Result<()> {
     ensure!(
         !args.restarts_disagree,
         "--no-restart starts no node again, and --restart-delay-ms says when to; leave one of them out"
+    );
+    ensure!(
+        args.lease_ms.is_none_or(|ms| LEASES_MS.contains(&ms)),
+        "--lease-ms {} is not allowed: {} to {}; a healthy node must have time to renew its lease, and a silent one is waited for so long",
+        args.lease_ms.unwrap_or_default(),
+        LEASES_MS.start(),
+        LEASES_MS.end()
     );
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::say::say;
 use crate::{
     archive,
-    cluster_file::{ClusterFile, NodeEntry},
+    cluster_file::{ClusterFile, LEASE_MS, NodeEntry},
     options::{Durability, Options, StartArgs},
     ports, private, random, secret, settings,
     supervisor::{self, Supervisor, starting_file},
@@ -71,6 +71,13 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
         if args.says_memory {
             former.memory_mib = args.memory_mib;
         }
+        if let Some(lease_ms) = args.lease_ms.filter(|ms| *ms != former.lease_ms) {
+            bail!(
+                "the cluster in {} has leases of {} ms since it was founded, and --lease-ms is {lease_ms}: start it without that option",
+                args.data_dir.display(),
+                former.lease_ms
+            );
+        }
         former.to_disk = args.durability.map_or(former.to_disk, |d| d == Durability::Disk);
         archive::set(&mut former, args.archive.as_deref())?;
         former.write(&args.data_dir)?;
@@ -85,6 +92,7 @@ fn prepare(args: &Options) -> anyhow::Result<ClusterFile> {
     }
     let mut cluster = ClusterFile::new(random::number()? | 1, args.replicas, nodes);
     cluster.memory_mib = args.memory_mib;
+    cluster.lease_ms = args.lease_ms.unwrap_or(LEASE_MS);
     cluster.keeps = !args.ephemeral;
     cluster.to_disk = args.durability == Some(Durability::Disk);
     (cluster.ldm_instances, cluster.tc_instances) = instances(args)?;

@@ -68,6 +68,9 @@ pub struct LatsArgs {
     /// Memory of each node, in MiB.
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(64..))]
     pub memory_mib: u32,
+    /// How long a lease lasts, in ms.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u64).range(100..=10_000))]
+    pub lease_ms: u64,
     /// Nodes keep rows on disk; else in memory only.
     #[arg(long)]
     pub durable: bool,
@@ -174,6 +177,7 @@ impl LatsArgs {
             "nodes": self.nodes,
             "replicas": self.replicas,
             "memory_mib": self.memory_mib,
+            "lease_ms": self.lease_ms,
             "durable": self.durable,
             "namespaces": self.net.is_some(),
             "seed": seed,
@@ -183,9 +187,10 @@ impl LatsArgs {
     /// For a person.
     pub(super) fn words(&self, seed: u64) -> String {
         format!(
-            "{} nodes, {} replicas, {} rows with {} bytes each{}; workload {} through {}, {} operations/s; seed {seed}",
+            "{} nodes, {} replicas, leases of {} ms, {} rows with {} bytes each{}; workload {} through {}, {} operations/s; seed {seed}",
             self.nodes,
             self.replicas,
+            self.lease_ms,
             self.rows,
             self.row_bytes,
             if self.durable { ", on disk, too" } else { "" },

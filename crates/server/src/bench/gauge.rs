@@ -171,6 +171,8 @@ impl Supervised {
         // A node comes back when the gauge says so.
         let mut options = vec!["--detach", "--no-restart", "--nodes", &nodes];
         options.extend(["--replicas", &replicas, "--sql-port", &port, "--memory-mib", &memory]);
+        let lease = number(args.lease_ms);
+        options.extend(["--lease-ms", &lease]);
         options.extend((!args.durable).then_some("--ephemeral"));
         let started = latsdb("start", &directory.data(), &options)
             .context("no cluster can be started (--sql-port names other ports)")

@@ -178,6 +178,7 @@ impl Spread {
         });
         let mut cluster = ClusterFile::new(random::number()? | 1, args.replicas, entries.collect());
         cluster.memory_mib = args.memory_mib as usize;
+        cluster.lease_ms = args.lease_ms;
         cluster.keeps = args.durable;
         cluster.founding = random::number()?;
         cluster.write(&data_dir)?;
