@@ -60,9 +60,12 @@ struct Log {
     state: Option<Arc<ControlState>>,
 }
 
-/// Ticks without a word from the leader until an election; each node has its own. (Whoever is elected waits
-/// until the former leader's leases have run out, LEASE-6: they do about then.)
-const ELECTION_TICKS: usize = 24;
+/// So many ticks without a word from the leader, and a node votes for another one; a leader that no majority has answered for so
+/// long gives up.
+const ELECTION_TICKS: usize = 21;
+/// Each node stands for election so many ticks later than the one before it: all are ready to vote for the first. (Whoever is
+/// elected waits until the former leader's leases have run out, LEASE-6. The first ones are elected before that.)
+const RANK_TICKS: usize = 3;
 /// A group has fewer elections than this many bits have.
 const TERMS_PER_GROUP_BITS: u32 = 40;
 /// With every tick at rest (REST-1).
@@ -99,12 +102,12 @@ impl Consensus {
     }
 
     fn new(id: u64, log: Log) -> Self {
-        let election = ELECTION_TICKS + ((id >> 32) as usize % 8) * 3;
+        let stands_at = ELECTION_TICKS + ((id >> 32) as usize % 8) * RANK_TICKS;
         let config = Config {
             id,
-            election_tick: election,
-            min_election_tick: election,
-            max_election_tick: election + 1,
+            election_tick: ELECTION_TICKS,
+            min_election_tick: stands_at,
+            max_election_tick: stands_at + 1,
             heartbeat_tick: HEARTBEAT_TICKS,
             applied: log.applied,
             max_size_per_msg: 1 << 20,

@@ -6,9 +6,9 @@ use lats_base::{Duration, NodeId};
 use lats_catalog::View;
 
 /// Before the leader misses the last replica of the silent group: the slow node has heard it as late as the leader has.
-const HEARD: Duration = Duration::from_millis(725);
+const HEARD: Duration = Duration::from_millis(830);
 /// A pause that the slow node notices, and that the leader does not.
-const SLOW: Duration = Duration::from_millis(310);
+const SLOW: Duration = Duration::from_millis(160);
 /// Longer than it takes to choose an end of a broken link.
 const CHOSEN: Duration = Duration::from_millis(6_000);
 
