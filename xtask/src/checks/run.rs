@@ -362,7 +362,9 @@ mod tests {
     #[test]
     fn a_step_that_leaves_processes_behind_has_failed() {
         let place = Workplace::new().unwrap();
-        let outcome = place.run_step(&step(&["bash", "-c", "setsid sleep 600 &"], 20)).unwrap();
+        // While a process becomes another program it has no environment: it gets time for that.
+        let leaves = step(&["bash", "-c", "setsid sleep 600 & sleep 0.3"], 20);
+        let outcome = place.run_step(&leaves).unwrap();
         assert_eq!(outcome.failed, 1);
         let good = place.run_step(&step(&["bash", "-c", "echo 3 passed, 0 failed"], 20)).unwrap();
         assert_eq!((good.passed, good.failed), (3, 0));
