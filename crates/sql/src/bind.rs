@@ -151,6 +151,8 @@ pub struct Binder<'a> {
     /// It compares variables with texts: their types matter for the plan.
     pub(crate) compares_variables: std::cell::Cell<bool>,
     depth: usize,
+    /// The next query or body is that of a statement or of a view, without an order: UNION ALL sends its rows as they come.
+    streams: bool,
     /// The views that were named, also by others.
     pub views: Vec<view::ViewUse>,
     /// The views that are being bound.
@@ -193,6 +195,7 @@ impl<'a> Binder<'a> {
             variable_mentions: Vec::new(),
             compares_variables: std::cell::Cell::new(false),
             depth: 0,
+            streams: false,
             views: Vec::new(),
             within: Vec::new(),
             notes: None,

@@ -3,7 +3,7 @@
 use super::Binder;
 use super::grouping::Select;
 use super::scope::{Aggregates, AliasUse, Block, Output, Scope};
-use super::sets::different_columns;
+use super::sets::{Place, different_columns};
 use crate::error;
 use lats_engine::ir::{ColumnId, Rel, Scalar, SortKey, walk};
 use lats_mysql_syntax::tree::{self, Body, BodyId, List, QueryId, With};
@@ -55,6 +55,8 @@ type Clauses<'t> = (&'t [tree::OrderItem], Option<&'t tree::Limit>);
 impl<'a> Binder<'a> {
     /// Binds a query; `hidden` blocks around it are not seen by it.
     pub fn bind_query(&mut self, id: QueryId, hidden: usize) -> Result<BoundQuery, SqlError> {
+        let streams =
+            std::mem::take(&mut self.streams) || (self.depth == 0 && self.blocks.len() == 1);
         self.enter()?;
         if self.depth == 1 {
             // The statement is this query.
@@ -80,7 +82,10 @@ impl<'a> Binder<'a> {
             let limit = clauses.1.take();
             self.counted = limit.map(|limit| self.limit(limit)).transpose()?;
         }
-        let bound = with.and_then(|()| self.body(query.body, clauses, hidden));
+        let bound = with.and_then(|()| {
+            self.streams = streams && query.order.is_empty();
+            self.body(query.body, clauses, hidden)
+        });
         self.commons.truncate(commons);
         self.depth -= 1;
         bound
@@ -250,15 +255,16 @@ impl<'a> Binder<'a> {
         clauses: Clauses<'_>,
         hidden: usize,
     ) -> Result<BoundQuery, SqlError> {
+        let streams = std::mem::take(&mut self.streams);
         self.enter()?;
         let bound = match self.tree().body(body) {
             Body::Select(select) => self.in_block(hidden, |binder| binder.select(select, clauses)),
             Body::Set { op, .. } => {
-                let op = *op;
-                self.set_body(op, body, hidden)
-                    .and_then(|bound| self.around(bound, clauses, hidden))
+                let place = Place::whole(*op, streams, hidden);
+                self.set_body(place, body).and_then(|bound| self.around(bound, clauses, hidden))
             }
             Body::Nested(query) => {
+                self.streams = streams;
                 let inner = self.bind_query(*query, hidden);
                 inner.and_then(|bound| self.around(bound, clauses, hidden))
             }

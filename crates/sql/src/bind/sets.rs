@@ -6,7 +6,7 @@ use super::query::BoundQuery;
 use crate::error;
 use lats_base::planted::{QueryBug, errs};
 use lats_engine::ir::{ColumnId, Rel, SetOp};
-use lats_mysql_syntax::tree::{self, Body, BodyId, QueryId, SetQuantifier};
+use lats_mysql_syntax::tree::{self, Body, BodyId, SetQuantifier};
 use lats_values::{ColumnType, Expr, SqlError, Value};
 
 /// A part of a set operation.
@@ -16,31 +16,59 @@ struct Part {
     query: BoundQuery,
 }
 
-/// What a part belongs to.
+/// Where in a set operation a body stands.
 #[derive(Clone, Copy)]
-struct Whole {
+pub(super) struct Place {
     op: tree::SetOp,
-    /// The outermost of the operations says ALL.
+    /// The operation that the body is an operand of says ALL.
+    within_all: bool,
+    /// It is the right operand.
+    is_right: bool,
+    /// UNION ALL sends rows as they come: what is beside it in UNION DISTINCT is a table of its own.
+    streams: bool,
+    /// What the operation before this body says, read from left to right.
     all: bool,
-    /// Blocks around it that are not seen.
+    /// It is within the right operand of an operation that says DISTINCT.
+    in_distinct: bool,
+    /// Blocks around all of it that are not seen.
     hidden: usize,
+}
+
+impl Place {
+    /// That of the whole operation.
+    pub(super) fn whole(op: tree::SetOp, streams: bool, hidden: usize) -> Self {
+        let (within_all, is_right, all, in_distinct) = (false, false, false, false);
+        Self { op, within_all, is_right, streams, all, in_distinct, hidden }
+    }
+
+    fn left(self, is_all: bool) -> Self {
+        let streams = self.streams && is_all && self.op == tree::SetOp::Union;
+        Self { within_all: is_all, is_right: false, streams, ..self }
+    }
+
+    fn right(self, is_all: bool) -> Self {
+        let all = is_all && !self.in_distinct;
+        Self { is_right: true, all, in_distinct: !all, ..self.left(is_all) }
+    }
+}
+
+/// What a body within a set operation is to the whole.
+enum Inner {
+    /// A part of it.
+    Part,
+    /// An operation whose parts are parts of the whole.
+    Operation { is_all: bool, left: BodyId, right: BodyId },
+    /// Parentheses around such an operation that say nothing. Their ORDER BY is not even looked at.
+    Parentheses(BodyId),
 }
 
 impl Binder<'_> {
     /// A set operation. Operations of one kind behind each other are one operation of many parts: columns have the type that
     /// holds the values of all of them, as in MySQL since 8.0.31.
-    pub(super) fn set_body(
-        &mut self,
-        op: tree::SetOp,
-        body: BodyId,
-        hidden: usize,
-    ) -> Result<BoundQuery, SqlError> {
-        let all =
-            matches!(self.tree().body(body), Body::Set { quantifier: SetQuantifier::All, .. });
-        let whole = Whole { op, all, hidden };
+    pub(super) fn set_body(&mut self, place: Place, body: BodyId) -> Result<BoundQuery, SqlError> {
         let mut parts = Vec::new();
-        self.parts(whole, all, body, false, &mut parts)?;
-        let op = match op {
+        self.parts(place, body, &mut parts)?;
+        let op = match place.op {
             tree::SetOp::Union => SetOp::Union,
             tree::SetOp::Intersect => SetOp::Intersect,
             tree::SetOp::Except => SetOp::Except,
@@ -50,94 +78,88 @@ impl Binder<'_> {
 
     /// Rows of all these queries, in their order.
     pub(super) fn beneath(&mut self, queries: Vec<BoundQuery>) -> Result<BoundQuery, SqlError> {
-        let parts = queries.into_iter().map(|query| Part { all: true, query });
-        self.set_operation(SetOp::Union, parts.collect())
+        let mut parts = Vec::with_capacity(queries.len());
+        for query in queries {
+            add(&mut parts, Part { all: true, query })?;
+        }
+        self.set_operation(SetOp::Union, parts)
     }
 
-    /// Binds the parts that the body has. `all`: what the operation before it says.
-    fn parts(
-        &mut self,
-        whole: Whole,
-        all: bool,
-        body: BodyId,
-        is_right: bool,
-        found: &mut Vec<Part>,
-    ) -> Result<(), SqlError> {
-        if let Some(query) = self.is_transparent(whole, is_right, body) {
-            let inner = self.tree().query(query).body;
-            self.refuse_options_of_result(inner)?;
-            return self.deeper(whole, all, inner, is_right, found);
-        }
-        let Body::Set { quantifier, left, right, .. } = self.tree().body(body) else {
-            return self.part(whole, all, body, found);
-        };
-        if !self.is_of(whole, is_right, body) {
-            return self.part(whole, all, body, found);
-        }
-        let (own, left, right) = (*quantifier == SetQuantifier::All, *left, *right);
-        self.deeper(whole, all, left, is_right, found)?;
-        self.refuse_options_of_result(right)?;
-        // EXCEPT keeps equal rows or not at each step; for the others it makes no difference where equal rows end.
-        let own = if whole.op == tree::SetOp::Except { own } else { whole.all };
-        self.deeper(whole, own, right, true, found)
-    }
-
-    fn deeper(
-        &mut self,
-        whole: Whole,
-        all: bool,
-        body: BodyId,
-        is_right: bool,
-        found: &mut Vec<Part>,
-    ) -> Result<(), SqlError> {
+    /// Binds the parts that the body has.
+    fn parts(&mut self, place: Place, body: BodyId, found: &mut Vec<Part>) -> Result<(), SqlError> {
         self.enter()?;
-        let done = self.parts(whole, all, body, is_right, found);
+        let done = match self.inner(place, body) {
+            Inner::Parentheses(inner) => self.parts(place, inner, found),
+            Inner::Operation { is_all, left, right } => self
+                .parts(place.left(is_all), left, found)
+                .and_then(|()| self.refuse_options_of_result(right))
+                .and_then(|()| self.parts(place.right(is_all), right, found)),
+            Inner::Part => self.part(place, body, found),
+        };
         self.depth -= 1;
         done
     }
 
-    fn part(
-        &mut self,
-        whole: Whole,
-        all: bool,
-        body: BodyId,
-        found: &mut Vec<Part>,
-    ) -> Result<(), SqlError> {
-        let mut query = self.body(body, (&[], None), whole.hidden)?;
+    fn part(&mut self, place: Place, body: BodyId, found: &mut Vec<Part>) -> Result<(), SqlError> {
+        self.streams = place.streams;
+        let mut query = self.body(body, (&[], None), place.hidden)?;
         // Without a LIMIT, the order of a part is no order of the whole.
         query.rel = unordered(query.rel);
-        found.push(Part { all, query });
-        Ok(())
+        add(found, Part { all: place.all, query })
     }
 
-    /// True if the body is a set operation whose parts are parts of the whole.
-    fn is_of(&self, whole: Whole, is_right: bool, body: BodyId) -> bool {
-        let Body::Set { op, quantifier, .. } = self.tree().body(body) else {
-            return false;
-        };
-        if *op != whole.op {
-            return false;
-        }
-        match op {
-            tree::SetOp::Except => !is_right,
-            _ => !whole.all || *quantifier == SetQuantifier::All,
+    /// What the body is to the whole.
+    fn inner(&self, place: Place, body: BodyId) -> Inner {
+        match self.tree().body(body) {
+            Body::Set { op, quantifier, left, right } if *op == place.op => {
+                let is_all = *quantifier == SetQuantifier::All;
+                let is_distinct = || self.is_distinct(place, body);
+                let belongs = match op {
+                    tree::SetOp::Except => !place.is_right,
+                    _ if !place.within_all => true,
+                    tree::SetOp::Union if place.is_right => !is_distinct(),
+                    tree::SetOp::Union => is_all || !place.streams,
+                    // INTERSECT ALL has two operands.
+                    tree::SetOp::Intersect => is_distinct(),
+                };
+                match belongs {
+                    true => Inner::Operation { is_all, left: *left, right: *right },
+                    false => Inner::Part,
+                }
+            }
+            Body::Nested(id) => {
+                let query = self.tree().query(*id);
+                let is_plain = query.with.is_none()
+                    && query.limit.is_none()
+                    && query.into.is_none()
+                    && query.locks.is_empty();
+                match is_plain && !matches!(self.inner(place, query.body), Inner::Part) {
+                    true => Inner::Parentheses(query.body),
+                    false => Inner::Part,
+                }
+            }
+            _ => Inner::Part,
         }
     }
 
-    /// The query of parentheses that say nothing: those around a set operation whose parts are parts of the whole. Its ORDER BY
-    /// is not even looked at.
-    fn is_transparent(&self, whole: Whole, is_right: bool, body: BodyId) -> Option<QueryId> {
-        let Body::Nested(id) = self.tree().body(body) else {
-            return None;
-        };
-        let query = self.tree().query(*id);
-        let is_plain = query.with.is_none()
-            && query.limit.is_none()
-            && query.into.is_none()
-            && query.locks.is_empty();
-        let is_of = self.is_of(whole, is_right, query.body)
-            || self.is_transparent(whole, is_right, query.body).is_some();
-        (is_plain && is_of).then_some(*id)
+    /// True if the operation, or one whose parts are its parts, says DISTINCT. What is nested too deeply is refused anyway.
+    fn is_distinct(&self, place: Place, mut body: BodyId) -> bool {
+        let place = Place { within_all: false, is_right: false, ..place };
+        for _ in 0..super::DEPTH_MAX {
+            body = match self.inner(place, body) {
+                Inner::Part => return false,
+                Inner::Parentheses(inner) => inner,
+                Inner::Operation { is_all: false, .. } => return true,
+                Inner::Operation { left, right, .. } => match place.op {
+                    // UNION DISTINCT on the right of ALL is a part, and so it is on the left if rows are sent as they come.
+                    tree::SetOp::Union if place.streams => return false,
+                    tree::SetOp::Union => left,
+                    _ if self.is_distinct(place, right) => return true,
+                    _ => left,
+                },
+            };
+        }
+        false
     }
 
     /// All parts with the columns of the first; types are what all have in common.
@@ -179,9 +201,6 @@ impl Binder<'_> {
         left: &[(ColumnId, String)],
         right: &[(ColumnId, String)],
     ) -> Result<Vec<(ColumnId, String)>, SqlError> {
-        if left.len() != right.len() {
-            return Err(different_columns());
-        }
         let mut outputs = Vec::with_capacity(left.len());
         for ((a, name), (b, _)) in left.iter().zip(right) {
             let column_type = self.common_type(*a, *b);
@@ -257,6 +276,16 @@ impl Binder<'_> {
         };
         BoundQuery { rel, outputs, select: None }
     }
+}
+
+/// One more part; all have as many columns.
+fn add(parts: &mut Vec<Part>, part: Part) -> Result<(), SqlError> {
+    let width = part.query.outputs.len();
+    if parts.first().is_some_and(|first| first.query.outputs.len() != width) {
+        return Err(different_columns());
+    }
+    parts.push(part);
+    Ok(())
 }
 
 /// The rows in any order.

@@ -113,6 +113,7 @@ impl<'a> Binder<'a> {
         let is_inner = self.blocks.len() > 1;
         let around = self.step_into(view, parsed);
         self.within.push(view.def.id);
+        self.streams = true;
         let bound = self.bind_query(*query, 1);
         self.within.pop();
         let is_derived = around.blocks.iter().any(|block| block.hidden > 0);
