@@ -20,7 +20,7 @@ mod wish;
 pub use args::{Kind, LatsArgs, Workload};
 pub use wish::{Wish, wish};
 
-use crate::{Place, mysql::Server, native};
+use crate::{Place, mysql::Server, native, patience::Patience};
 use anyhow::Context;
 use course::Course;
 use figures::{Event, Figures, Measured};
@@ -201,7 +201,8 @@ async fn prepare(
     let mut said_at = (place.clock)();
     for first in (0..args.rows).step_by(table::LOADED_AT_ONCE as usize) {
         let rows = first..args.rows.min(first + table::LOADED_AT_ONCE);
-        within(PATIENCE, table.insert(&client, rows)).await?;
+        let patience = Patience::new(place.clock);
+        within(PATIENCE, table.insert(&client, rows, patience)).await?;
         let now = (place.clock)();
         if now.since(said_at) >= SAY_AGAIN {
             writeln!(out, "loading: {first} of {} rows", args.rows)?;

@@ -4,6 +4,7 @@ use super::LatsArgs;
 use crate::{
     mysql::Server,
     native::{self, DATABASE},
+    patience::Patience,
 };
 use anyhow::Context;
 use lats_base::{ErrorClass, RefCode, prng::Prng};
@@ -65,11 +66,12 @@ impl Table {
         Ok(Arc::new(Self { layout: def.layout(), def, bytes: args.row_bytes }))
     }
 
-    /// Inserts rows with these numbers.
+    /// Inserts rows with these numbers. A cluster that has just begun may not serve for a moment.
     pub(super) async fn insert(
         &self,
         client: &Client,
         rows: std::ops::Range<u64>,
+        mut patience: Patience,
     ) -> anyhow::Result<()> {
         let mut operations = Vec::new();
         let mut random = Prng::new(rows.start);
@@ -81,8 +83,14 @@ impl Table {
             let operation = RowProgram::new(&self.def).operation(RowOpKind::Insert, &values[..1]);
             operations.push(RowOp { row: image, program: Arc::default(), ..operation });
         }
-        client.begin().execute(&operations, true).await.context("rows cannot be inserted")?;
-        Ok(())
+        loop {
+            match client.begin().execute(&operations, true).await {
+                Ok(_) => return Ok(()),
+                Err(error)
+                    if error.code.class() == ErrorClass::Temporary && patience.again().await => {}
+                Err(error) => return Err(error).context("rows cannot be inserted"),
+            }
+        }
     }
 
     /// All rows: number and counter.
