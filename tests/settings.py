@@ -7,6 +7,7 @@ settings.py [--binary target/release/latsdb] [--sql-port 17906]
 
 import argparse
 import fcntl
+import json
 import os
 import re
 import shutil
@@ -347,6 +348,8 @@ def main():
         os.remove(tool)
         check("what was open to others is closed", not open_to_others(cluster.directory), open_to_others(cluster.directory))
         cluster.stop()
+        shell.refused(f"start --detach --data-dir {cluster.directory} --sql-port {args.sql_port} --lease-ms 200", "leases of 300 ms",
+                      "without that option")
         says_why_it_waits(cluster, os.path.join(cluster.directory, "node-1"))
         waits_aloud(cluster, shell)
         gives_up(cluster, shell)
@@ -354,8 +357,15 @@ def main():
         one_never_starts(cluster, args.sql_port)
         is_gone(cluster)
         # There is nothing that could be there in part: a new cluster is founded.
-        cluster.start("--partial")
+        cluster.start("--partial", "--lease-ms", "150")
         cluster.wait_whole()
+        cluster.stop()
+        # It stays, also if nobody names it.
+        cluster.start()
+        cluster.wait_whole()
+        with open(os.path.join(cluster.directory, "cluster.json"), encoding="utf8") as file:
+            kept = json.load(file)
+        check("a lease stays as the cluster was founded", kept["lease_ms"] == 150, kept)
     shutil.rmtree(shell.place)
     shutil.rmtree(os.path.dirname(cluster.directory))
     print(f"settings: {len(FAILED)} WRONG" if FAILED else "settings: all is right")

@@ -1,5 +1,6 @@
 //! `cluster.json` in the data directory: what `start` has founded there, for the other commands.
 
+use crate::settings::LEASES_MS;
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -103,6 +104,15 @@ impl ClusterFile {
                 "{} has format {}; this version of LatsDB reads format {FORMAT}",
                 path.display(),
                 file.format
+            );
+        }
+        if !LEASES_MS.contains(&file.lease_ms) {
+            bail!(
+                "{} names leases of {} ms, and {} to {} are allowed: put back what `latsdb start` wrote there",
+                path.display(),
+                file.lease_ms,
+                LEASES_MS.start(),
+                LEASES_MS.end()
             );
         }
         Ok(file)

@@ -16,7 +16,7 @@ pub(crate) const MEMORY_MIB_MIN: usize = 64;
 /// Nobody means more than an hour.
 const WAIT_MS_MAX: u64 = 3_600_000;
 /// How long leases may last. With less than that a renewal that comes with the next tick of 10 ms is late already.
-const LEASES_MS: std::ops::RangeInclusive<u64> = 100..=10_000;
+pub(crate) const LEASES_MS: std::ops::RangeInclusive<u64> = 100..=10_000;
 /// A name of a location domain is not longer.
 const LOCATION_BYTES_MAX: usize = 64;
 
