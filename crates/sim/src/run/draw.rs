@@ -53,7 +53,8 @@ pub(super) fn shape(random: &mut Prng) -> Shape {
         _ => OUTCOME_KEPT,
     };
     // Long ones outlast the election of another leader; with short ones all times are short (PACE-1).
-    let is_short = random.clone().below(24) >= 20;
+    // A draw between those of the usual length: the last third are the long ones.
+    let is_short = (6..10).contains(&random.clone().below(24));
     let usual = [300, 300, 900][random.below(3) as usize];
     let lease_ms = if is_short { 100 } else { usual };
     Shape {
