@@ -63,8 +63,9 @@ struct Log {
 /// So many ticks without a word from the leader, and a node votes for another one; a leader that no majority has answered for so
 /// long gives up.
 const ELECTION_TICKS: usize = 21;
-/// Each node stands for election so many ticks later than the one before it: all are ready to vote for the first. (Whoever is
-/// elected waits until the former leader's leases have run out, LEASE-6. The first ones are elected before that.)
+/// Each node stands for election so many ticks later than the one before it: all are ready to vote for the first, but for those
+/// that hear late how much time has passed, because they rested. (Whoever is elected waits until the former leader's leases have
+/// run out, LEASE-6. The first ones are elected before that.)
 const RANK_TICKS: usize = 3;
 /// A group has fewer elections than this many bits have.
 const TERMS_PER_GROUP_BITS: u32 = 40;

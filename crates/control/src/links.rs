@@ -265,11 +265,10 @@ impl Control {
     }
 
     fn forget_mended(&mut self, now: Instant) {
-        let view = &self.state.view;
+        let (view, lasts) = (&self.state.view, self.pace().complaint_lasts());
         let alive = |n: NodeId| view.incarnation(n).is_some();
-        self.broken.retain(|b| {
-            now.since(b.heard_at) < COMPLAINT_LASTS && alive(b.suspect) && alive(b.complainer)
-        });
+        self.broken
+            .retain(|b| now.since(b.heard_at) < lasts && alive(b.suspect) && alive(b.complainer));
     }
 
     /// Leader: true if the node has followed us lately. One that hears nobody complains as loudly as
@@ -404,5 +403,3 @@ impl Broken {
 
 /// A link that brings nothing for so long after its ends were heard again is taken for lost.
 const RESENT_IN_MAX: Duration = Duration::from_millis(30_000);
-/// Who has reason to complain does so with every tick.
-pub(crate) const COMPLAINT_LASTS: Duration = Duration::from_millis(200);

@@ -1,6 +1,6 @@
 //! Who may serve, and who has been silent for too long (VIEW-2, LEASE-1 to LEASE-4).
 
-use crate::{Control, Peer, TICK, links::COMPLAINT_LASTS, state::Command};
+use crate::{Control, Peer, TICK, state::Command};
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
 use lats_kernel::{Ctx, Fault};
 use lats_signals::{
@@ -372,7 +372,7 @@ impl Control {
         let former_since = if forgets { Instant::ZERO } else { self.former_silent_since(now) };
         // Links may have been broken all over; they get a lease to come right, and complaints time to cease.
         let mended = leader_since.plus(lease).plus(margin(lease));
-        let settled_in = now >= mended.plus(COMPLAINT_LASTS);
+        let settled_in = now >= mended.plus(self.pace().complaint_lasts());
         let over = forgets || self.old_leases_are_over(now);
         if !over || !self.may_judge(now) {
             return;

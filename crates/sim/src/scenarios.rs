@@ -91,6 +91,12 @@ pub const SCENARIOS: &[Scenario] = &[
         play: leases::leader_cut_off,
     },
     Scenario {
+        name: "link-comes-right",
+        shape: short_leases,
+        clients: 3,
+        play: leases::link_comes_right,
+    },
+    Scenario {
         name: "paused-inside-a-round",
         shape: late::control_apart,
         clients: 2,
@@ -231,6 +237,11 @@ pub fn three_replicas() -> Shape {
 /// The same with leases that last longer than it takes until there is another leader.
 pub fn long_leases() -> Shape {
     Shape { lease_ms: 900, ..three_replicas() }
+}
+
+/// The same with the shortest leases that there are: all times are short (PACE-1).
+pub fn short_leases() -> Shape {
+    Shape { lease_ms: 100, ..three_replicas() }
 }
 
 /// Two node groups of two replicas each, with long leases.

@@ -172,3 +172,18 @@ fn who_inherits_the_removal_of_one_of_the_gone_goes_on() {
     group.talk(&[1, 2]);
     assert_eq!(group.voters(2), [1, 2].map(life));
 }
+
+#[test]
+fn all_are_ready_to_vote_for_the_first_that_stands() {
+    let mut group = group(3);
+    group.node(1).campaign();
+    group.talk(&[1, 2, 3]);
+    assert_eq!(group.node(3).leader(), Some(NodeId::new(1)));
+    // Node 1 falls silent, and nobody certifies an end. Node 2 stands before node 3 would.
+    let stands_at = ELECTION_TICKS + 2 * RANK_TICKS;
+    for _ in 0..=stands_at {
+        (2..=3).for_each(|node| group.node(node).tick());
+        group.talk(&[2, 3]);
+    }
+    assert!(group.node(2).is_leader());
+}

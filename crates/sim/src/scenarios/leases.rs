@@ -8,6 +8,9 @@ use lats_signals::SignalNumber;
 /// Longer than a signal is on its way there and back.
 const ON_THE_WAY: Duration = Duration::from_millis(20);
 
+/// A link that brings nothing for so long is complained of, with the shortest lease: what came last was some milliseconds old (VIEW-5).
+const COMPLAINED: Duration = Duration::from_millis(88);
+
 /// Longer than a lease, and until all is well again.
 const STUCK: Duration = Duration::from_millis(900);
 const WELL: Duration = Duration::from_millis(6_000);
@@ -47,4 +50,22 @@ pub fn leader_cut_off(bench: &mut Bench) -> Result<(), String> {
     bench.read(reader, register);
     // If anybody answers now, it is the leader that was.
     bench.pass(ON_THE_WAY)
+}
+
+/// Two followers do not hear each other until they complain, and then they do. Complaints are forgotten before a lease is over, so
+/// nobody is removed (VIEW-5, PACE-1).
+pub fn link_comes_right(bench: &mut Bench) -> Result<(), String> {
+    let (leader, lives) = (bench.leader()?, bench.lives());
+    let followers: Vec<End> =
+        lives.iter().map(|(node, _)| *node).filter(|n| *n != leader).map(End::Node).collect();
+    let [one, other] = followers[..] else { return Err(format!("no two followers in {lives:?}")) };
+    bench.world_mut().network.cut(one, other, true);
+    bench.pass(COMPLAINED)?;
+    bench.release_all();
+    bench.pass(WELL)?;
+    if bench.lives() == lives {
+        Ok(())
+    } else {
+        Err(format!("{lives:?} lived, and now there are {:?}", bench.lives()))
+    }
 }
