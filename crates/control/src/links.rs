@@ -134,12 +134,13 @@ impl Control {
             let is_awaited = self.awaits_founder(node, self.begun_at, now);
             let peer = self.peers.entry(node).or_default();
             let lost = peer.lost_link >= life;
-            if late_ms.max(peer.late_ms) >= EXPLAINS_MS {
-                // LATE-5: threads that are late do not hand on what comes by that lane.
+            let is_silent = now.since(peer.fresh_at) > lease;
+            if is_silent || late_ms.max(peer.late_ms) >= EXPLAINS_MS {
+                // LATE-5: a link that passes nothing says nothing of that lane, and threads that are late do not hand on what comes by it.
                 peer.rows_passed_at = now;
             }
             let stalls = now.since(peer.rows_passed_at) > stalled_after;
-            let broken = lost || stalls || now.since(peer.fresh_at) > lease;
+            let broken = lost || stalls || is_silent;
             peer.broken_since = broken.then(|| peer.broken_since.unwrap_or(now));
             if beat {
                 let (clock, echo, late_ms) = (now.as_nanos(), peer.clock, self.late.now_ms());
