@@ -321,6 +321,12 @@ impl Consensus {
         }
     }
 
+    /// True if a leader has sent this.
+    pub(crate) fn is_from_leader(message: &Message) -> bool {
+        let leads = |kind: MessageType| message.msg_type == kind as i32;
+        leads(MessageType::MsgAppend) || leads(MessageType::MsgHeartbeat)
+    }
+
     /// A received message; nothing if it makes no sense.
     pub(crate) fn read(bytes: &[u8]) -> Option<Message> {
         Message::decode(bytes).ok()

@@ -20,6 +20,7 @@ mod links;
 mod lives;
 mod membership;
 mod pace;
+mod promises;
 mod reform;
 mod rest;
 mod restart;
@@ -98,6 +99,8 @@ pub struct Control {
     leave_taking: stop::Leave,
     close: close::Close,
     became_leader_at: Option<Instant>,
+    /// When the group was formed anew that this node takes part in, if it was.
+    formed_at: Instant,
     synced: BTreeMap<u32, u64>,
     subscribers: BTreeSet<BlockRef>,
     changes: BTreeMap<u64, clients::PendingChange>,
@@ -242,6 +245,7 @@ impl Control {
             leave_taking: stop::Leave::default(),
             close: close::Close::default(),
             became_leader_at: None,
+            formed_at: Instant::ZERO,
             synced: BTreeMap::new(),
             subscribers: BTreeSet::new(),
             changes: BTreeMap::new(),
@@ -310,7 +314,7 @@ impl Control {
         let life = |id: u64| format!("{}:{}", id >> 32, id as u32);
         let voters: Vec<String> = self.consensus.voters().into_iter().map(life).collect();
         format!(
-            "view {} ({} restarts), groups {:?}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}; waits for {:?}",
+            "view {} ({} restarts), groups {:?}, leader {:?}, term {}, {}; voters {voters:?}, change under way: {}; gone {:?}; joined {}; promised {:?}; waits for {:?}",
             self.state.view.number,
             self.state.restarts(),
             self.state.view.groups,
@@ -320,6 +324,7 @@ impl Control {
             self.consensus.has_change_under_way(),
             self.gone,
             self.joined,
+            self.restart.describe_promises(),
             self.survivor.waits_for,
         )
     }
@@ -458,16 +463,23 @@ impl Control {
             return;
         }
         // It works already: it has begun without saying so, or that was lost.
-        if self.leaves_the_group() && self.restart.has_promised(body.restarts) {
+        let sender = (signal.sender().node, Incarnation::new(signal.header.incarnation));
+        if self.leaves_the_group() && self.restart.may_begin(body.restarts, ctx.node(), sender) {
             self.begin_reformed(body.restarts, ctx);
         }
         if !self.joined {
             self.joins_group = body.restarts;
         }
-        if body.restarts != self.group() || self.leaves_the_group() {
+        let Some(message) = Consensus::read(signal.payload()) else { return };
+        if body.restarts != self.group() {
             return;
         }
-        let Some(message) = Consensus::read(signal.payload()) else { return };
+        if Consensus::is_from_leader(&message) {
+            self.give_up_own_proposal(ctx);
+        }
+        if self.leaves_the_group() {
+            return;
+        }
         let waits = matches!(self.restart.phase, Phase::Reading | Phase::Surveying);
         let (from, life) = (signal.sender().node, Incarnation::new(signal.header.incarnation));
         if self.refuses(&message, from, ctx) {

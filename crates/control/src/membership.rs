@@ -42,15 +42,20 @@ fn margin(lease: Duration) -> Duration {
 }
 
 impl Control {
+    /// What was silent before this moment counts no more.
+    pub(crate) fn give_peers_time(&mut self, now: Instant) {
+        self.peers.values_mut().for_each(|p| {
+            (p.fresh_at, p.rows_passed_at, p.broken_since) = (now, now, None);
+        });
+    }
+
     pub(crate) fn membership_tick(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.late.note_tick(self.ticks.is_late_by(now));
         let paused = self.ticks.begin(now, self.pace());
         if paused {
             // What peers sent meanwhile is still to be read: they get their time again.
-            self.peers.values_mut().for_each(|p| {
-                (p.fresh_at, p.rows_passed_at, p.broken_since) = (now, now, None);
-            });
+            self.give_peers_time(now);
         }
         if !self.joined {
             return;
@@ -406,13 +411,13 @@ impl Control {
     }
 
     /// Leader: LEASE-6. Since when the former leader is silent, if it has not spoken to this one. (Nobody
-    /// else had to before this one was elected.) It gets two renewals to do so.
+    /// else had to before this one was elected.) It gets two renewals to do so. Where the group was formed anew, it has promised to then.
     fn former_silent_since(&self, now: Instant) -> Instant {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let elected = self.became_leader_at.unwrap_or(now);
         let heard_by = elected.plus(self.pace().renew()).plus(TICK);
         let floor = Instant::from_nanos(heard_by.as_nanos().saturating_sub(lease.as_nanos()));
-        self.earlier_leaders_heard_at(now).min(elected).max(floor)
+        self.earlier_leaders_heard_at(now).min(elected).max(floor).max(self.formed_at)
     }
 
     /// Leader: LEASE-6. What earlier leaders have granted has run out.

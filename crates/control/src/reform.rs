@@ -1,10 +1,11 @@
-//! Full replicas that live without a majority form the control group anew, and lose nothing (REFORM-1 to REFORM-6;
+//! Full replicas that live without a majority form the control group anew, and lose nothing (REFORM-1 to REFORM-7;
 //! `docs/protocols/restart.md`).
 
 use crate::{
     Control,
     lives::Origin,
-    restart::{Attempt, Presence, Present, Restart},
+    promises::Attempt,
+    restart::{Presence, Present, Restart},
     state::{Command, ControlState},
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId, Nonce};
@@ -141,7 +142,7 @@ impl Control {
         };
         let survivors = present.iter().filter(|(_, p)| p.said.lives);
         let newest = survivors.max_by_key(age).map(|(node, _)| *node);
-        self.drop_lost_attempt(&present, ctx);
+        self.drop_lost_promises(&present, ctx);
         self.wait_for_nobody();
         if newest != Some(ctx.node()) || self.has_promised(&present) {
             return;
@@ -198,18 +199,15 @@ impl Control {
         self.survivor.waits_for.clear();
     }
 
-    /// What this node has asked for cannot come about any more if one of those that are to take part is gone.
-    fn drop_lost_attempt(&mut self, present: &BTreeMap<NodeId, Present>, ctx: &Ctx<'_>) {
+    /// REFORM-7: what this node has asked for and cannot come about any more, and what others do not want any more.
+    fn drop_lost_promises(&mut self, present: &BTreeMap<NodeId, Present>, ctx: &mut Ctx<'_>) {
         let me = (ctx.node(), ctx.incarnation());
-        let Some(attempt) = self.restart.attempt.as_ref().filter(|a| a.asked_by == me) else {
-            return;
-        };
-        let is_here = |m: &Member| {
-            present.get(&m.node).is_some_and(|p| p.said.member.incarnation == m.incarnation)
-        };
-        if !attempt.state.view.data_nodes().all(is_here) {
-            self.restart.attempt = None;
+        let own = self.restart.attempt.as_ref().filter(|a| a.asked_by == me);
+        let is_lost = own.is_some_and(|a| a.is_lost(me.0, present));
+        if is_lost && !ctx.fault(Fault::BugNeverGivesIn) {
+            self.restart.drop_newest();
         }
+        self.restart.drop_void_promises(present);
     }
 
     /// True if this node, or somebody present, has promised to take part in what somebody asks who is there.
@@ -306,11 +304,11 @@ impl Control {
     ) {
         let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
         let newest = present.values().map(|p| p.has.newest).max().unwrap_or_default();
-        let restarts = promised.max(state.restarts()) + 1;
+        let (restarts, based_on) = (promised.max(state.restarts()) + 1, state.restarts());
         let state = state.reformed((restarts, newest), survivors);
         let views = in_order(views, &state.view);
         let asked_by = (ctx.node(), ctx.incarnation());
-        self.promise_to_reform(state, views, asked_by, ctx);
+        self.promise_to_reform((state, based_on), views, asked_by, ctx);
         self.ask_survivors(ctx);
         self.note_ready(ctx.node(), ctx);
     }
@@ -318,7 +316,7 @@ impl Control {
     fn ask_survivors(&mut self, ctx: &mut Ctx<'_>) {
         let Some(attempt) = &self.restart.attempt else { return };
         let restarts = attempt.state.restarts();
-        let body = RestartReq { restarts, reserved: 0 };
+        let body = RestartReq { restarts, based_on: attempt.based_on };
         let bytes = lats_catalog::encode(&(&*attempt.state, &attempt.views));
         let me = ctx.node();
         let others = attempt.state.view.data_nodes().map(|m| m.node);
@@ -331,7 +329,7 @@ impl Control {
     /// process.
     pub(crate) fn promise_to_reform(
         &mut self,
-        state: ControlState,
+        (state, based_on): (ControlState, u32),
         views: Vec<View>,
         asked_by: (NodeId, Incarnation),
         ctx: &Ctx<'_>,
@@ -339,8 +337,31 @@ impl Control {
         self.keep.promised = self.keep.promised.max(state.restarts());
         let (loaded, ready, to_load) = (BTreeSet::new(), BTreeSet::new(), 0);
         let state = Box::new(state);
-        let attempt = Attempt { state, views, asked_by, loaded, to_load, ready };
+        let attempt = Attempt { state, based_on, views, asked_by, loaded, to_load, ready };
         self.restart.promise(attempt, ctx.node());
+    }
+
+    /// REFORM-7: the group has elected a leader after all, so those that have elected it do not promise to leave it. Whoever has promised hears
+    /// that this node does not want that any more.
+    pub(crate) fn give_up_own_proposal(&mut self, ctx: &mut Ctx<'_>) {
+        let me = (ctx.node(), ctx.incarnation());
+        if self.joined && self.restart.attempt.as_ref().is_some_and(|a| a.asked_by == me) {
+            self.restart.drop_newest();
+            self.tell_that_it_lives(ctx);
+        }
+    }
+
+    /// REFORM-7: somebody has promised to take part in what this node does not want any more, and may not have heard that.
+    pub(crate) fn release_from_promise(&self, node: NodeId, has: &RestartRep, ctx: &mut Ctx<'_>) {
+        let me = (ctx.node(), ctx.incarnation());
+        let asks = self.restart.attempt.as_ref().is_some_and(|a| a.asked_by == me);
+        if has.whom() == me
+            && node != me.0
+            && !asks
+            && let Some(own) = self.survivors_presence(ctx)
+        {
+            ctx.send_with(BlockRef::control(node), &own.has, &[&lats_catalog::encode(&own.said)]);
+        }
     }
 
     /// True while it has promised to leave the group for another one.
@@ -411,11 +432,13 @@ impl Control {
         if self.restart.attempt.as_ref().is_some_and(again) {
             return self.confirm_promise(ctx);
         }
+        let based_on = signal.body::<RestartReq>().based_on;
         let is_newer = state.restarts() > self.keep.promised.max(self.state.restarts())
+            && based_on >= self.state.restarts()
             && state.commands > self.state.commands;
         let fits = state.view.is_alive(ctx.node(), ctx.incarnation()) && self.leader().is_none();
         if is_newer && fits {
-            self.promise_to_reform(state, views, asker, ctx);
+            self.promise_to_reform((state, based_on), views, asker, ctx);
             self.confirm_promise(ctx);
         }
     }
@@ -436,6 +459,9 @@ impl Control {
         all.push(self.state.view.clone());
         self.install(&all, ctx);
         self.keep_state(ctx);
+        // All have promised a moment ago, however long they could not be heard before.
+        self.formed_at = ctx.now();
+        self.give_peers_time(ctx.now());
         let first = self.state.view.data_nodes().map(|m| m.node).min();
         if first == Some(ctx.node()) {
             self.plan_campaign_soon(ctx);

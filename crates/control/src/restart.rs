@@ -6,6 +6,7 @@ use crate::{
     consensus::{Consensus, raft_id},
     keep,
     lives::Origin,
+    promises::Attempt,
     state::{ControlState, again::Participant},
 };
 use lats_base::{Duration, Epoch, Incarnation, Instant, NodeId};
@@ -98,22 +99,6 @@ pub(crate) struct Presence {
     pub(crate) state: Vec<u8>,
 }
 
-/// What was promised.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    pub(crate) state: Box<ControlState>,
-    /// Views before the first one of that state, for those that have missed them (REFORM-4).
-    pub(crate) views: Vec<View>,
-    pub(crate) asked_by: (NodeId, Incarnation),
-    /// Data managers of this node that have loaded their rows, and how many are to.
-    pub(crate) loaded: BTreeSet<u32>,
-    pub(crate) to_load: usize,
-    /// Who asks: those that are ready.
-    pub(crate) ready: BTreeSet<NodeId>,
-}
-
-/// So many promises are remembered that newer ones have taken the place of.
-const SUPERSEDED_MAX: usize = 8;
 const READ_BYTES: u32 = 256 << 10;
 /// How long a partial restart waits for more nodes.
 const PARTIAL_AFTER: Duration = Duration::from_millis(5_000);
@@ -130,35 +115,6 @@ impl Restart {
     /// The process is a member.
     pub(crate) fn is_over() -> Self {
         Self { phase: Phase::Running, ..Self::default() }
-    }
-
-    /// What it has promised, the newest one last.
-    fn promises(&self) -> impl Iterator<Item = &Attempt> {
-        self.superseded.iter().chain(&self.attempt)
-    }
-
-    /// A promise to somebody else holds though what this node has asked for itself cannot come about any more.
-    pub(crate) fn has_promises(&self) -> bool {
-        self.promises().next().is_some()
-    }
-
-    /// True if it has promised to take part in the group that was formed for the so-manieth time.
-    pub(crate) fn has_promised(&self, restarts: u64) -> bool {
-        self.promises().any(|a| u64::from(a.state.restarts()) == restarts)
-    }
-
-    /// The same promise, which is kept now; there are no others any more.
-    pub(crate) fn take_promise(&mut self, restarts: u64) -> Option<Attempt> {
-        let all = std::mem::take(&mut self.superseded).into_iter().chain(self.attempt.take());
-        all.filter(|a| u64::from(a.state.restarts()) == restarts).last()
-    }
-
-    /// REFORM-3: a promise to somebody else stays, as the other one may count on it.
-    pub(crate) fn promise(&mut self, attempt: Attempt, me: NodeId) {
-        let former = self.attempt.replace(attempt).filter(|a| a.asked_by.0 != me);
-        self.superseded.extend(former);
-        let surplus = self.superseded.len().saturating_sub(SUPERSEDED_MAX);
-        self.superseded.drain(..surplus);
     }
 }
 
@@ -392,7 +348,8 @@ impl Control {
         let me = ctx.node();
         if attempt.asked_by == (me, ctx.incarnation()) {
             let restarts = attempt.state.restarts();
-            let (body, bytes) = (RestartReq { restarts, reserved: 0 }, attempt.state.encode());
+            let (body, bytes) =
+                (RestartReq { restarts, based_on: attempt.based_on }, attempt.state.encode());
             let all = attempt.state.view.data_nodes().map(|m| m.node);
             // Who has promised goes on by itself.
             let asker = (u32::from(me.get()), ctx.incarnation());
@@ -424,6 +381,7 @@ impl Control {
                 return self.tell_over(node, life, ctx);
             }
             self.hear_origin(node, &said.origin, ctx);
+            self.release_from_promise(node, &has, ctx);
         }
         self.restart.present.insert(node, Present { has, said });
         if matches!(self.restart.phase, Phase::Waiting | Phase::Promised) {
@@ -481,14 +439,14 @@ impl Control {
         };
         let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
         let latest = present.values().map(|p| p.has.newest).max().unwrap_or_default();
-        let restarts = promised.max(kept.restarts()) + 1;
+        let (restarts, based_on) = (promised.max(kept.restarts()) + 1, kept.restarts());
         let state = kept.again(restarts, (epoch, latest), &participants);
-        let (body, bytes) = (RestartReq { restarts, reserved: 0 }, state.encode());
+        let (body, bytes) = (RestartReq { restarts, based_on }, state.encode());
         let me = ctx.node();
         for node in participants.keys().filter(|n| **n != me) {
             ctx.send_with(BlockRef::control(*node), &body, &[&bytes]);
         }
-        self.promise(state, (ctx.node(), ctx.incarnation()), ctx);
+        self.promise((state, based_on), (ctx.node(), ctx.incarnation()), ctx);
     }
 
     /// True if the others serve without this node's group.
@@ -527,11 +485,17 @@ impl Control {
         if !waits || !is_newer || !state.view.is_alive(ctx.node(), ctx.incarnation()) {
             return;
         }
-        self.promise(state, asker, ctx);
+        let based_on = signal.body::<RestartReq>().based_on;
+        self.promise((state, based_on), asker, ctx);
     }
 
     /// RESTART-3: takes part in no earlier restart any more, and loads the rows.
-    fn promise(&mut self, state: ControlState, asked_by: (NodeId, Incarnation), ctx: &mut Ctx<'_>) {
+    fn promise(
+        &mut self,
+        (state, based_on): (ControlState, u32),
+        asked_by: (NodeId, Incarnation),
+        ctx: &mut Ctx<'_>,
+    ) {
         let Some(kept) = self.restart.kept.clone() else { return };
         self.restart.phase = Phase::Promised;
         self.keep.write(&kept, 0, state.restarts(), ctx);
@@ -548,7 +512,8 @@ impl Control {
         }
         let (loaded, ready, views) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
         let state = Box::new(state);
-        self.restart.attempt = Some(Attempt { state, views, asked_by, loaded, to_load, ready });
+        let attempt = Attempt { state, based_on, views, asked_by, loaded, to_load, ready };
+        self.restart.attempt = Some(attempt);
     }
 
     pub(crate) fn on_restored_rep(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
@@ -605,8 +570,8 @@ impl Control {
     pub(crate) fn on_restart_ord(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let restarts = signal.body::<RestartOrd>().restarts;
         let asked_by = (signal.sender().node, Incarnation::new(signal.header.incarnation));
-        let fits = |a: &Attempt| a.state.restarts() == restarts && a.asked_by == asked_by;
-        if self.restart.promises().any(fits) {
+        let is_free = || self.restart.may_begin(u64::from(restarts), ctx.node(), asked_by);
+        if self.restart.was_asked_by(restarts, asked_by) && (!self.joined || is_free()) {
             self.begin_again(u64::from(restarts), ctx);
         }
     }
@@ -753,6 +718,3 @@ fn participants(
     });
     Ok((epoch, participants.collect()))
 }
-
-#[cfg(test)]
-mod tests;

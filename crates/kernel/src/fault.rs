@@ -118,6 +118,8 @@ pub enum Fault {
     BugReformWithoutAll,
     /// Planted bug: a survivor that has not heard yet that the group was formed anew is told that it is over.
     BugSendPromisedAway,
+    /// Planted bug: a survivor that has asked to form the group anew never gives in, though others have promised to somebody else.
+    BugNeverGivesIn,
     /// Planted bug: a read does not say what it has to wait for.
     BugShowUndurable,
     /// Planted bug: a view without a silent node is in use before it is on disk.

@@ -1,7 +1,7 @@
 //! Signals with which a cluster comes up again from its disks. Protocol: docs/protocols/restart.md.
 
 use crate::body;
-use lats_base::{Epoch, Incarnation};
+use lats_base::{Epoch, Incarnation, NodeId};
 
 body! {
     /// Control → LDM of the same node, before anything else: what is in your log? Payload: the epochs that were restored
@@ -86,8 +86,8 @@ body! {
     RestartReq {
         /// The number of the restart.
         restarts: u32,
-        /// Not used yet; zero.
-        reserved: u32,
+        /// How many times the group had been formed whose state that goes on with.
+        based_on: u32,
     }
 }
 body! {
@@ -106,5 +106,12 @@ body! {
         restarts: u32,
         /// Not used yet; zero.
         reserved: u32,
+    }
+}
+
+impl RestartRep {
+    /// Whom it has promised to take part in a restart that has not begun.
+    pub fn whom(&self) -> (NodeId, Incarnation) {
+        (NodeId::new(self.asker as u16), self.asked_by)
     }
 }

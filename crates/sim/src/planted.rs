@@ -146,6 +146,12 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("begun-without-it"), 20),
         ALWAYS,
     ),
+    bug(
+        "never-gives-in",
+        Fault::BugNeverGivesIn,
+        of_kind(Kind::Scenario("two-askers"), 20),
+        ALWAYS,
+    ),
     bug("ignore-lease", Fault::BugIgnoreLease, of_kind(Kind::Storm, 100), ALWAYS),
     bug(
         "check-before-read",

@@ -194,6 +194,7 @@ pub const SCENARIOS: &[Scenario] = &[
         clients: 3,
         play: survivors::begun_without_it,
     },
+    Scenario { name: "two-askers", shape: three_replicas, clients: 3, play: survivors::two_askers },
     Scenario {
         name: "two-gatherings",
         shape: three_replicas,

@@ -138,29 +138,86 @@ pub(super) fn removed_survivor(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// How often all are cut off, until they form the group anew before the former one has elected a leader.
-const TRIES: u32 = 4;
+/// All tell each other what they have within this time.
+const LATE: Duration = Duration::from_millis(90);
+/// How often all are cut off, until they form the group anew before the former one has elected a leader, and as a scenario wants it.
+const TRIES: u32 = 16;
 
 /// Nobody hears anybody for a while, and nobody can be removed. Then all form the group anew, and one of them hears late that it was formed:
-/// meanwhile it asks for a lease with the number of the former group, and the others do not send it away (REFORM-3).
+/// meanwhile it asks for a lease with the number of the former group, and the others do not send it away (REFORM-3). Where a leader was
+/// elected in between, logs differ, and two may ask at once (REFORM-7).
 pub(super) fn begun_without_it(bench: &mut Bench) -> Result<(), String> {
     let [one, late, begun] = [1, 2, 3].map(NodeId::new);
     let lives = bench.lives();
-    let mut tries = 0;
-    while !gather_anew(bench, [one, late, begun], 0)? {
-        tries += 1;
-        if tries == TRIES || bench.lives() != lives {
-            return Ok(());
-        }
+    let is_it = |_: &Bench, by: [u32; 3]| (by[0] > 0 || by[2] > 0) && by[1] == 0;
+    if !gather_anew(bench, [one, late, begun], 0, is_it)? {
+        return Ok(());
     }
+    let before = restarts_of(bench, late);
     // It asks every 50 ms.
     bench.pass(Duration::from_millis(120))?;
-    bench.release(one, late);
+    release_from(bench, late, [one, begun]);
     bench.pass(Duration::from_millis(1_000))?;
-    if bench.lives() != lives || restarts_of(bench, late) == 0 {
+    if bench.lives() != lives || restarts_of(bench, late) == before {
         return Err(format!("{lives:?} lived, and now there are {:?}", bench.lives()));
     }
     Ok(())
+}
+
+/// Twice nobody hears anybody for a while. The first time the former group elects a leader in the end, and its log grows. The second time each one
+/// hears too late what the others have, and takes its own log for the newest: several ask at once, with the same number. In the end one of them
+/// has all, or they stay in the former group (REFORM-7).
+pub(super) fn two_askers(bench: &mut Bench) -> Result<(), String> {
+    let nodes = [1, 2, 3].map(NodeId::new);
+    let held = [SignalNumber::RestartReq, SignalNumber::RestartRep];
+    for _ in 0..TRIES {
+        for number in held {
+            if ask_at_once(bench, nodes, number)? {
+                return Ok(());
+            }
+        }
+    }
+    Err("no two ever ask at once".to_string())
+}
+
+/// Nobody hears anybody, and then the first signal of this number stays on each link, with all behind it, until two ask or somebody leads. True if
+/// two have asked.
+fn ask_at_once(
+    bench: &mut Bench,
+    nodes: [NodeId; 3],
+    number: SignalNumber,
+) -> Result<bool, String> {
+    for (from, to) in pairs(nodes) {
+        bench.hold(from, to, number);
+    }
+    cut_all_off(bench, nodes)?;
+    let req = SignalNumber::RestartReq;
+    let has_asked = |bench: &Bench, from: NodeId| {
+        nodes.iter().any(|to| bench.holds(End::Node(from), End::Node(*to), req))
+    };
+    let ask = |bench: &Bench| nodes.iter().filter(|n| has_asked(bench, **n)).count() > 1;
+    let end = bench.world().now.plus(LATE);
+    bench.until("two ask, or somebody leads", |bench| {
+        ask(bench) || bench.leader().is_ok() || bench.world().now >= end
+    })?;
+    let asked = ask(bench);
+    all_are_led(bench, nodes)?;
+    Ok(asked)
+}
+
+fn pairs(nodes: [NodeId; 3]) -> impl Iterator<Item = (NodeId, NodeId)> {
+    nodes.into_iter().flat_map(move |a| nodes.map(|b| (a, b))).filter(|(a, b)| a != b)
+}
+
+/// Nothing is held any more, and all are in one group that has a leader.
+fn all_are_led(bench: &mut Bench, nodes: [NodeId; 3]) -> Result<(), String> {
+    bench.world_mut().traps.clear();
+    pairs(nodes).for_each(|(from, to)| bench.release(from, to));
+    bench.until("somebody leads all", |bench| {
+        let formed = restarts_of(bench, nodes[0]);
+        bench.leader().is_ok() && nodes.iter().all(|n| restarts_of(bench, *n) == formed)
+    })?;
+    bench.pass(Duration::from_millis(100))
 }
 
 /// The same, but whoever has asked dies, and the one that has begun cannot be heard. The other one asks for a group of its own. When it hears
@@ -169,20 +226,26 @@ pub(super) fn two_gatherings(bench: &mut Bench) -> Result<(), String> {
     let [one, late, begun] = [1, 2, 3].map(NodeId::new);
     let lives = bench.lives();
     // The disk of whoever asks does not know that the group was formed.
-    if !gather_anew(bench, [one, late, begun], VERY_SLOW)? {
+    let is_it = |bench: &Bench, by: [u32; 3]| {
+        let has_asked = bench.holds(End::Node(one), End::Node(late), SignalNumber::RestartOrd);
+        has_asked && by[0] > 0 && by[2] > 0 && by[1] == 0
+    };
+    if !gather_anew(bench, [one, late, begun], VERY_SLOW, is_it)? {
         return Ok(());
     }
+    let before = restarts_of(bench, late);
+    bench.world_mut().traps.clear();
     bench.world_mut().network.cut(End::Node(late), End::Node(begun), true);
     bench.kill(one);
     // What it had said is lost. Its next life is there after a second, so all are accounted for.
     bench.release(one, late);
     bench.world_mut().disk_ways.control_slowness = 0;
     bench.pass(Duration::from_millis(2_500))?;
-    if restarts_of(bench, late) > 0 {
+    if restarts_of(bench, late) > before {
         return Err("a second group was formed".to_string());
     }
     bench.release_all();
-    bench.until("both are in one group", |bench| restarts_of(bench, late) > 0)?;
+    bench.until("both are in one group", |bench| restarts_of(bench, late) > before)?;
     bench.pass(Duration::from_millis(500))?;
     let stays = |node| {
         let life = lives.iter().find(|(n, _)| *n == node);
@@ -194,13 +257,53 @@ pub(super) fn two_gatherings(bench: &mut Bench) -> Result<(), String> {
     Ok(())
 }
 
-/// The first one asks the two others to form the group anew; its word that it was formed comes to the last one, and stays on its way to
-/// the other. False if the former group has elected a leader before that.
+/// All are cut off until the group is formed anew, as a scenario wants it: by how many formations each node is ahead then. False if a node was
+/// removed, as members of the former group had elected a leader before.
 fn gather_anew(
+    bench: &mut Bench,
+    nodes: [NodeId; 3],
+    slowness: u64,
+    is_it: impl Fn(&Bench, [u32; 3]) -> bool,
+) -> Result<bool, String> {
+    let lives = bench.lives();
+    for _ in 0..TRIES {
+        let by = gather(bench, nodes, slowness)?;
+        if is_it(bench, by) {
+            return Ok(true);
+        }
+        bench.world_mut().disk_ways.control_slowness = 0;
+        all_are_led(bench, nodes)?;
+        if bench.lives() != lives {
+            return Ok(false);
+        }
+    }
+    Err("the group is never formed as the scenario wants it".to_string())
+}
+
+/// Nobody hears anybody, until all could form the group anew. The word that it was formed stays on its way to `late`.
+fn gather(
     bench: &mut Bench,
     [one, late, begun]: [NodeId; 3],
     slowness: u64,
-) -> Result<bool, String> {
+) -> Result<[u32; 3], String> {
+    for from in [one, begun] {
+        bench.hold(from, late, SignalNumber::RestartOrd);
+    }
+    bench.world_mut().disk_ways.control_slowness = slowness;
+    let before = [one, late, begun].map(|n| restarts_of(bench, n));
+    cut_all_off(bench, [one, late, begun])?;
+    let ahead = |bench: &Bench| {
+        let now = [one, late, begun].map(|n| restarts_of(bench, n));
+        [0, 1, 2].map(|i| now[i] - before[i])
+    };
+    // Whoever asks begins first, and the other one a moment later.
+    let have_begun = |bench: &Bench| ahead(bench).iter().filter(|n| **n > 0).count() > 1;
+    bench.until("somebody leads", |bench| have_begun(bench) || bench.leader().is_ok())?;
+    Ok(ahead(bench))
+}
+
+/// Nobody hears anybody, until nobody leads and all could form the group anew. Then the network is whole again.
+fn cut_all_off(bench: &mut Bench, [one, late, begun]: [NodeId; 3]) -> Result<(), String> {
     work_for(bench, Duration::from_millis(5))?;
     for (a, b) in [(one, late), (one, begun), (late, begun)] {
         // What the control group exchanges is not kept for the next connection (LINK-3).
@@ -209,23 +312,20 @@ fn gather_anew(
     for node in [one, late, begun] {
         bench.isolate(&[End::Node(node)]);
     }
-    bench.pass(Duration::from_millis(1_500))?;
+    let mut random = Prng::new(bench.world().digest);
+    bench.pass(Duration::from_micros(random.between(1_500_000, 1_900_000)))?;
     if bench.leader().is_ok() {
         return Err("somebody leads whom nobody hears".to_string());
     }
-    bench.world_mut().disk_ways.control_slowness = slowness;
     bench.release_all();
-    bench.hold(one, late, SignalNumber::RestartOrd);
-    bench
-        .until("somebody leads", |bench| restarts_of(bench, begun) > 0 || bench.leader().is_ok())?;
-    match (restarts_of(bench, begun), restarts_of(bench, late)) {
-        (0, _) => {
-            bench.world_mut().disk_ways.control_slowness = 0;
-            bench.release(one, late);
-            Ok(false)
-        }
-        (_, 0) => Ok(true),
-        _ => Err("all have begun".to_string()),
+    Ok(())
+}
+
+/// What others have sent to `late` comes, and nothing is held any more.
+fn release_from(bench: &mut Bench, late: NodeId, others: [NodeId; 2]) {
+    bench.world_mut().traps.clear();
+    for other in others {
+        bench.release(other, late);
     }
 }
 
