@@ -194,7 +194,8 @@ impl Control {
         let request = signal.body::<IoConf>().request;
         let Some(done) = self.keep.under_way.take_if(|w| w.request == request) else { return };
         self.keep.kept = done.commands;
-        self.keep.promised = done.promised;
+        // A survivor may have promised more since (REFORM-3): numbers are never used again.
+        self.keep.promised = self.keep.promised.max(done.promised);
         let newest = self.keep.number;
         for number in core::mem::replace(&mut self.keep.former, vec![newest]) {
             let file = FileName { kind: FILE_CONTROL, instance: 0, number };

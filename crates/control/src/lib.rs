@@ -402,8 +402,11 @@ impl Control {
     fn run_consensus(&mut self, ctx: &mut Ctx<'_>) {
         let was_leader = self.became_leader_at.is_some();
         let before = (self.state.view.number, self.state.catalog.version);
-        let gone = |id: u64| is_among(&self.gone, id);
-        self.consensus.consent(gone);
+        // REFORM-3: whoever has promised to leave decides nothing here, not for the gone either.
+        if !self.leaves_the_group() {
+            let gone = |id: u64| is_among(&self.gone, id);
+            self.consensus.consent(gone);
+        }
         let output = self.consensus.advance(&mut self.state);
         // Something else was agreed on in its place, or the removal.
         let applied = self.consensus.applied();

@@ -87,7 +87,7 @@ impl Restart {
 
     /// REFORM-7: a survivor hears from one that takes part in the group that was formed for the so-manieth time. True if this node has
     /// promised that, and owes nothing to a newer one: what it has asked for itself is formed by nobody else, and what the sender
-    /// was to take part in is not formed, as that one has not promised it.
+    /// was to take part in cannot be formed, as that one takes part in the older one.
     pub(crate) fn may_begin(&self, restarts: u64, me: NodeId, sender: Life) -> bool {
         let is_it = |a: &Attempt| u64::from(a.number()) == restarts;
         let is_in_the_way = |a: &Attempt| {

@@ -210,7 +210,7 @@ impl Control {
         self.restart.drop_void_promises(present);
     }
 
-    /// True if this node, or somebody present, has promised to take part in what somebody asks who is there.
+    /// True if this node has promised to take part in what somebody asks who is there.
     fn has_promised(&self, present: &BTreeMap<NodeId, Present>) -> bool {
         let Some(attempt) = &self.restart.attempt else { return false };
         let (node, life) = attempt.asked_by;
@@ -302,7 +302,8 @@ impl Control {
         present: &BTreeMap<NodeId, Present>,
         ctx: &mut Ctx<'_>,
     ) {
-        let promised = present.values().map(|p| p.has.promised).max().unwrap_or_default();
+        // What this node is known to have promised may be older than its last promise.
+        let promised = present.values().map(|p| p.has.promised).fold(self.keep.promised, u32::max);
         let newest = present.values().map(|p| p.has.newest).max().unwrap_or_default();
         let (restarts, based_on) = (promised.max(state.restarts()) + 1, state.restarts());
         let state = state.reformed((restarts, newest), survivors);
@@ -339,9 +340,11 @@ impl Control {
         let state = Box::new(state);
         let attempt = Attempt { state, based_on, views, asked_by, loaded, to_load, ready };
         self.restart.promise(attempt, ctx.node());
+        // It does not stand for election any more: those that have not promised may elect it else.
+        self.consensus.step_down();
     }
 
-    /// REFORM-7: the group has elected a leader after all, so those that have elected it do not promise to leave it. Whoever has promised hears
+    /// REFORM-7: the group has elected a leader after all, and those that hear it do not promise to leave it. Whoever has promised hears
     /// that this node does not want that any more.
     pub(crate) fn give_up_own_proposal(&mut self, ctx: &mut Ctx<'_>) {
         let me = (ctx.node(), ctx.incarnation());

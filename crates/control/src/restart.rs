@@ -543,8 +543,9 @@ impl Control {
     pub(crate) fn on_restart_conf(&mut self, signal: &Signal<'_>, ctx: &mut Ctx<'_>) {
         let conf = signal.body::<RestartConf>();
         let attempt = self.restart.attempt.as_ref();
-        let ours = attempt.is_some_and(|a| a.state.restarts() == conf.restarts);
-        if ours && conf.asked_by == ctx.incarnation() {
+        let me = (ctx.node(), ctx.incarnation());
+        let is_it = |a: &Attempt| a.asked_by == me && a.state.restarts() == conf.restarts;
+        if attempt.is_some_and(is_it) && conf.asked_by == me.1 {
             self.note_ready(signal.sender().node, ctx);
         }
     }
