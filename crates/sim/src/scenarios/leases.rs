@@ -9,7 +9,7 @@ use lats_signals::SignalNumber;
 const ON_THE_WAY: Duration = Duration::from_millis(20);
 
 /// A link that brings nothing for so long is complained of, with the shortest lease: what came last was some milliseconds old (VIEW-5).
-const COMPLAINED: Duration = Duration::from_millis(88);
+const COMPLAINED: Duration = Duration::from_millis(82);
 
 /// Longer than a lease, and until all is well again.
 const STUCK: Duration = Duration::from_millis(900);
