@@ -16,8 +16,10 @@ pub(crate) struct Late {
     largest_ms: u64,
 }
 
-/// A thread that has not come on for so many leases is stuck (LATE-2).
+/// A thread that has not come on for so many leases, and at least for that long, is stuck (LATE-2): a short lease is for machines that have
+/// died, and a busy machine is no reason to remove a node.
 const STUCK_LEASES: u64 = 30;
+const STUCK_MIN_MS: u64 = 9_000;
 /// How long founders wait for one that has not come.
 const FOUNDER_PATIENCE: Duration = Duration::from_millis(10_000);
 
@@ -51,12 +53,12 @@ impl Control {
 
     /// LATE-2: commits wait for a node that is so late.
     pub(crate) fn takes_for_stuck(&self, late_ms: u64) -> bool {
-        let after = self.stuck_after();
-        after > Duration::ZERO && Duration::from_millis(late_ms) >= after
+        Duration::from_millis(late_ms) >= self.stuck_after()
     }
 
     pub(crate) fn stuck_after(&self) -> Duration {
-        Duration::from_millis(STUCK_LEASES * self.state.view.config.lease_ms)
+        let leases_ms = STUCK_LEASES * self.state.view.config.lease_ms;
+        Duration::from_millis(leases_ms.max(STUCK_MIN_MS))
     }
 
     /// LATE-2: another full replica of its rows is on time. What makes all of them late is no reason to remove one.
