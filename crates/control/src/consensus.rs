@@ -186,6 +186,11 @@ impl Consensus {
         led
     }
 
+    /// Leader: a heartbeat for everybody, now.
+    pub(crate) fn ping(&mut self) {
+        self.raft.ping();
+    }
+
     /// Leads no more, without a successor.
     pub(crate) fn step_down(&mut self) {
         let term = self.raft.raft.term;

@@ -488,8 +488,12 @@ impl Control {
         if self.refuses(&message, from, ctx) {
             self.consensus.forget_leader(from, life);
         } else if !waits {
+            let before = self.leader();
             self.consensus.hear(message);
             self.run_consensus(ctx);
+            if self.joined && self.leader() != before {
+                self.greet_leader(ctx);
+            }
         }
     }
 

@@ -30,6 +30,11 @@ impl Control {
         (peer.link, peer.link_nonce) = (life, body.nonce);
         peer.had_link = peer.had_link.max(life);
         self.tell_lease(ctx);
+        if self.is_leader() && self.state.view.is_alive(node, life) {
+            // What it was told before is lost. It has little time to answer a new leader (LEASE-6).
+            self.consensus.ping();
+            self.run_consensus(ctx);
+        }
     }
 
     /// A link has ended, or only a connection of it. That proves nothing, and neither does a port that refuses: networks do both in the

@@ -116,6 +116,13 @@ impl Control {
             && now.since(self.lease.answered_at) <= self.pace().unanswered()
     }
 
+    /// Somebody else leads now: it hears at once that this node lives, for it is in doubt of the former leader (LEASE-6).
+    pub(crate) fn greet_leader(&mut self, ctx: &mut Ctx<'_>) {
+        if !self.is_leader() && self.leader().is_some() && self.me_alive(ctx) {
+            self.ask_for_lease(ctx);
+        }
+    }
+
     fn ask_for_lease(&mut self, ctx: &mut Ctx<'_>) {
         let now = ctx.now();
         self.lease.asked_at = now;
