@@ -158,6 +158,12 @@ impl View {
         self.member(node).is_some_and(|m| m.alive && m.incarnation == incarnation)
     }
 
+    /// True if this life of the node is over: it was removed, or has a successor, or its number is another process's.
+    pub fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
+        self.member(node)
+            .is_some_and(|m| m.incarnation > life || (m.incarnation == life && !m.alive))
+    }
+
     /// The life of a live member.
     pub fn incarnation(&self, node: NodeId) -> Option<Incarnation> {
         self.member(node).filter(|m| m.alive).map(|m| m.incarnation)

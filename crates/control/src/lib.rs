@@ -324,9 +324,14 @@ impl Control {
             self.consensus.has_change_under_way(),
             self.gone,
             self.joined,
-            self.restart.describe_promises(),
+            self.promises(),
             self.survivor.waits_for,
         )
+    }
+
+    /// Which formations of the group it has promised to take part in, and who has asked for each.
+    pub fn promises(&self) -> Vec<(u32, NodeId)> {
+        self.restart.describe_promises()
     }
 
     /// True while its log has a change of the members that is not agreed on, as far as it knows.

@@ -76,11 +76,8 @@ impl Control {
         }
     }
 
-    /// True if this life of a node is over: it was removed, or has a successor, or its number is another process's.
+    /// True if this life of a node is over, by the newest view that is known here.
     pub(crate) fn is_over(&self, node: NodeId, life: Incarnation) -> bool {
-        self.state
-            .view
-            .member(node)
-            .is_some_and(|m| m.incarnation > life || (m.incarnation == life && !m.alive))
+        self.state.view.is_over(node, life)
     }
 }

@@ -50,6 +50,17 @@ impl Attempt {
         has.promised >= self.number() && has.restarts < self.number() && !wants
     }
 
+    /// True if this one is needed for it, has not promised, and never does: in the group that it is in, whoever has asked is over.
+    fn is_refused_by(&self, present: &Present) -> bool {
+        let (has, said) = (&present.has, &present.said);
+        let (node, life) = self.asked_by;
+        let is_needed = self.state.view.is_alive(said.member.node, said.member.incarnation)
+            && self.state.view.data_nodes().any(|m| m.node == said.member.node);
+        let has_not_promised = has.promised < self.number() && has.restarts < self.number();
+        let newest = said.views.last().filter(|_| said.lives);
+        is_needed && has_not_promised && newest.is_some_and(|view| view.is_over(node, life))
+    }
+
     /// True if this one of those that are to take part cannot promise to any more.
     fn has_lost(&self, present: &Present) -> bool {
         let has = &present.has;
@@ -125,10 +136,17 @@ impl Restart {
         self.attempt = self.superseded.pop();
     }
 
-    /// REFORM-7: promises are void of which those that had asked say so.
-    pub(crate) fn drop_void_promises(&mut self, present: &BTreeMap<NodeId, Present>) {
-        self.superseded.retain(|a| !a.is_void(present));
-        if self.attempt.as_ref().is_some_and(|a| a.is_void(present)) {
+    /// REFORM-7: promises are void of which those that had asked say so; or whose group can never be formed, as one that is needed for it
+    /// has not promised, and is in a group that goes on without whoever has asked.
+    pub(crate) fn drop_void_promises(
+        &mut self,
+        present: &BTreeMap<NodeId, Present>,
+        hears_refusals: bool,
+    ) {
+        let is_refused = |a: &Attempt| present.values().any(|p| a.is_refused_by(p));
+        let is_void = |a: &Attempt| a.is_void(present) || (hears_refusals && is_refused(a));
+        self.superseded.retain(|a| !is_void(a));
+        if self.attempt.as_ref().is_some_and(is_void) {
             self.drop_newest();
         }
     }

@@ -81,14 +81,20 @@ impl Control {
         }
         let since = *self.survivor.leaderless_since.get_or_insert(now);
         let hopeless = self.consensus.nobody_can_lead(|id| self.is_over_for_certain(id));
-        if !(hopeless || now.since(since) >= LEADERLESS) {
+        let may_ask = hopeless || now.since(since) >= LEADERLESS;
+        // REFORM-7: whoever has promised says so at once, and hears at once that the promise is void.
+        if !may_ask && !self.leaves_the_group() {
             return;
         }
         if now.since(self.survivor.told_at) >= TELL_EVERY {
             self.survivor.told_at = now;
             self.tell_that_it_lives(ctx);
         }
-        self.try_to_reform(ctx);
+        let present = self.present(ctx);
+        self.drop_lost_promises(&present, ctx);
+        if may_ask {
+            self.try_to_reform(&present, ctx);
+        }
     }
 
     fn is_over_for_certain(&self, voter: u64) -> bool {
@@ -135,21 +141,19 @@ impl Control {
     }
 
     /// REFORM-2: the survivor with the newest log proposes, if everybody is accounted for.
-    fn try_to_reform(&mut self, ctx: &mut Ctx<'_>) {
-        let present = self.present(ctx);
+    fn try_to_reform(&mut self, present: &BTreeMap<NodeId, Present>, ctx: &mut Ctx<'_>) {
         let age = |(node, p): &(&NodeId, &Present)| {
             (p.has.restarts, p.has.term, p.has.index, Reverse(node.get()))
         };
         let survivors = present.iter().filter(|(_, p)| p.said.lives);
         let newest = survivors.max_by_key(age).map(|(node, _)| *node);
-        self.drop_lost_promises(&present, ctx);
         self.wait_for_nobody();
-        if newest != Some(ctx.node()) || self.has_promised(&present) {
+        if newest != Some(ctx.node()) || self.has_promised(present) {
             return;
         }
-        let (mut state, mut views) = self.state_to_go_on_with(&present, ctx);
+        let (mut state, mut views) = self.state_to_go_on_with(present, ctx);
         views.splice(0..0, present.values().flat_map(|p| p.said.views.iter().cloned()));
-        let Ok(newer) = newer_on_a_disk(&state, &present) else {
+        let Ok(newer) = newer_on_a_disk(&state, present) else {
             // It says more when it has heard that this node lives.
             self.survivor.waits_for = "what a newer disk knows".to_string();
             return;
@@ -164,8 +168,8 @@ impl Control {
         }
         // What a log takes out, and nobody may have agreed on, counts as in.
         let agreed = if is_agreed { &state } else { &*self.state };
-        match self.survivors((&state, agreed), &present, ctx) {
-            Ok(survivors) => self.reform((state, views), &survivors, &present, ctx),
+        match self.survivors((&state, agreed), present, ctx) {
+            Ok(survivors) => self.reform((state, views), &survivors, present, ctx),
             Err(Unable::Misses(nodes)) => self.tell_who_is_missed(&nodes, ctx),
             Err(Unable::NeedsDisks) => self.give_way(ctx),
         }
@@ -207,7 +211,8 @@ impl Control {
         if is_lost && !ctx.fault(Fault::BugNeverGivesIn) {
             self.restart.drop_newest();
         }
-        self.restart.drop_void_promises(present);
+        let hears_refusals = !ctx.fault(Fault::BugBoundToTheDead);
+        self.restart.drop_void_promises(present, hears_refusals);
     }
 
     /// True if this node has promised to take part in what somebody asks who is there.
@@ -354,13 +359,15 @@ impl Control {
         }
     }
 
-    /// REFORM-7: somebody has promised to take part in what this node does not want any more, and may not have heard that.
+    /// REFORM-7: somebody has promised to take part in what this node does not want any more, or what somebody wanted whose life is over,
+    /// and may not have heard that.
     pub(crate) fn release_from_promise(&self, node: NodeId, has: &RestartRep, ctx: &mut Ctx<'_>) {
         let me = (ctx.node(), ctx.incarnation());
         let asks = self.restart.attempt.as_ref().is_some_and(|a| a.asked_by == me);
-        if has.whom() == me
+        let (asker, life) = has.whom();
+        let is_void = (asker, life) == me && !asks || self.is_over(asker, life);
+        if is_void
             && node != me.0
-            && !asks
             && let Some(own) = self.survivors_presence(ctx)
         {
             ctx.send_with(BlockRef::control(node), &own.has, &[&lats_catalog::encode(&own.said)]);
@@ -439,7 +446,10 @@ impl Control {
         let is_newer = state.restarts() > self.keep.promised.max(self.state.restarts())
             && based_on >= self.state.restarts()
             && state.commands > self.state.commands;
-        let fits = state.view.is_alive(ctx.node(), ctx.incarnation()) && self.leader().is_none();
+        // Of whoever is over nothing is promised (REFORM-7: others count on that).
+        let fits = state.view.is_alive(ctx.node(), ctx.incarnation())
+            && self.leader().is_none()
+            && !self.is_over(asker.0, asker.1);
         if is_newer && fits {
             self.promise_to_reform((state, based_on), views, asker, ctx);
             self.confirm_promise(ctx);

@@ -120,6 +120,8 @@ pub enum Fault {
     BugSendPromisedAway,
     /// Planted bug: a survivor that has asked to form the group anew never gives in, though others have promised to somebody else.
     BugNeverGivesIn,
+    /// Planted bug: a promise to take part in a group that can never be formed holds, as whoever has asked for it is dead.
+    BugBoundToTheDead,
     /// Planted bug: a read does not say what it has to wait for.
     BugShowUndurable,
     /// Planted bug: a view without a silent node is in use before it is on disk.

@@ -152,6 +152,12 @@ pub const PLANTED: &[Planted] = &[
         of_kind(Kind::Scenario("two-askers"), 20),
         ALWAYS,
     ),
+    bug(
+        "bound-to-the-dead",
+        Fault::BugBoundToTheDead,
+        of_kind(Kind::Scenario("promise-to-the-dead"), 20),
+        ALWAYS,
+    ),
     bug("ignore-lease", Fault::BugIgnoreLease, of_kind(Kind::Storm, 100), ALWAYS),
     bug(
         "check-before-read",

@@ -196,6 +196,12 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario { name: "two-askers", shape: three_replicas, clients: 3, play: survivors::two_askers },
     Scenario {
+        name: "promise-to-the-dead",
+        shape: three_groups,
+        clients: 2,
+        play: survivors::promise_to_the_dead,
+    },
+    Scenario {
         name: "two-gatherings",
         shape: three_replicas,
         clients: 3,
@@ -248,6 +254,11 @@ pub fn short_leases() -> Shape {
 /// Two node groups of two replicas each, with long leases.
 pub fn two_groups() -> Shape {
     Shape { data_nodes: 4, lease_ms: 900, ..two_replicas() }
+}
+
+/// Three node groups of two replicas each.
+pub fn three_groups() -> Shape {
+    Shape { data_nodes: 6, ..two_replicas() }
 }
 
 /// Plays a scenario with the delays of a seed; a name that there is not is a failure.

@@ -6,7 +6,7 @@ use crate::{
     state::ControlState,
 };
 use lats_base::{Epoch, Incarnation, NodeId};
-use lats_catalog::{Member, Roles};
+use lats_catalog::{Member, Roles, View};
 use lats_signals::restart::RestartRep;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,7 +122,7 @@ fn a_promise_is_void_when_the_one_that_asked_says_so() {
     let is_void = |said: (NodeId, Present)| {
         let mut restart = Restart::is_over();
         restart.promise(attempt((2, 0), 3, &[1, 2, 3]), ME);
-        restart.drop_void_promises(&BTreeMap::from([said]));
+        restart.drop_void_promises(&BTreeMap::from([said]), true);
         !restart.has_promises()
     };
     assert!(!is_void(says(3, 0, 1, 0)), "said before it asked");
@@ -135,8 +135,26 @@ fn a_promise_is_void_when_the_one_that_asked_says_so() {
     let mut restart = Restart::is_over();
     restart.promise(attempt((1, 0), 1, &[1, 2, 3]), ME);
     restart.promise(attempt((2, 0), 3, &[1, 2, 3]), ME);
-    restart.drop_void_promises(&BTreeMap::from([says(3, 0, 2, 0)]));
+    restart.drop_void_promises(&BTreeMap::from([says(3, 0, 2, 0)]), true);
     assert_eq!(restart.describe_promises(), [(1, NodeId::new(1))], "the one before counts again");
+}
+
+#[test]
+fn a_promise_is_void_when_one_that_is_needed_goes_on_without_the_asker() {
+    let is_void = |members: &[u16], restarts: u32, promised: u32, alive: bool| {
+        let mut restart = Restart::is_over();
+        restart.promise(attempt((2, 0), 3, members), ME);
+        let (node, mut said) = says(1, restarts, promised, 0);
+        let asker = Member { alive, ..member(3) };
+        said.said.views.push(View { members: vec![member(1), asker], ..View::default() });
+        restart.drop_void_promises(&BTreeMap::from([(node, said)]), true);
+        !restart.has_promises()
+    };
+    assert!(is_void(&[1, 2, 3], 0, 1, false), "it never promises to one that is over");
+    assert!(!is_void(&[1, 2, 3], 0, 1, true), "the asker lives, and may ask again");
+    assert!(!is_void(&[1, 2, 3], 0, 2, false), "it has promised: the group may be formed");
+    assert!(!is_void(&[1, 2, 3], 2, 2, false), "it is in that group");
+    assert!(!is_void(&[2, 3], 0, 1, false), "nobody needs it for that");
 }
 
 #[test]

@@ -141,7 +141,7 @@ pub(super) fn removed_survivor(bench: &mut Bench) -> Result<(), String> {
 /// All tell each other what they have within this time.
 const LATE: Duration = Duration::from_millis(90);
 /// How often all are cut off, until they form the group anew before the former one has elected a leader, and as a scenario wants it.
-const TRIES: u32 = 16;
+const TRIES: u32 = 32;
 
 /// Nobody hears anybody for a while, and nobody can be removed. Then all form the group anew, and one of them hears late that it was formed:
 /// meanwhile it asks for a lease with the number of the former group, and the others do not send it away (REFORM-3). Where a leader was
@@ -170,9 +170,14 @@ pub(super) fn begun_without_it(bench: &mut Bench) -> Result<(), String> {
 pub(super) fn two_askers(bench: &mut Bench) -> Result<(), String> {
     let nodes = [1, 2, 3].map(NodeId::new);
     let held = [SignalNumber::RestartReq, SignalNumber::RestartRep];
+    let lives = bench.lives();
     for _ in 0..TRIES {
         for number in held {
-            if ask_at_once(bench, nodes, number)? {
+            let asked = ask_at_once(bench, nodes, number)?;
+            if bench.lives() != lives {
+                return Err(format!("{lives:?} lived, and now there are {:?}", bench.lives()));
+            }
+            if asked {
                 return Ok(());
             }
         }
@@ -218,6 +223,40 @@ fn all_are_led(bench: &mut Bench, nodes: [NodeId; 3]) -> Result<(), String> {
         bench.leader().is_ok() && nodes.iter().all(|n| restarts_of(bench, *n) == formed)
     })?;
     bench.pass(Duration::from_millis(100))
+}
+
+/// Nobody hears anybody for a while. Then node 1 hears all, and only node 2 hears node 1, and promises to form the group anew. Node 1 dies, and the
+/// others go on without it. Node 2 is the last full replica of its rows: it hears that its promise is void, and goes on with them (REFORM-7).
+pub(super) fn promise_to_the_dead(bench: &mut Bench) -> Result<(), String> {
+    let (asker, bound) = (NodeId::new(1), NodeId::new(2));
+    let all = [1, 2, 3, 4, 5, 6].map(NodeId::new);
+    work_for(bench, Duration::from_millis(5))?;
+    let life = bench.world().nodes[&bound].life();
+    for node in all {
+        bench.isolate(&[End::Node(node)]);
+    }
+    let mut random = Prng::new(bench.world().digest);
+    bench.pass(Duration::from_micros(random.between(1_500_000, 1_900_000)))?;
+    for other in all.into_iter().filter(|n| *n != asker) {
+        bench.release(other, asker);
+    }
+    bench.release(asker, bound);
+    let has_promised = |bench: &mut Bench| {
+        let control = checkers::control(&bench.world().nodes[&bound]);
+        control.is_some_and(|control| control.promises().iter().any(|p| p.1 == asker))
+    };
+    bench.until("node 2 has promised", has_promised)?;
+    bench.kill(asker);
+    bench.release_all();
+    bench.until("node 2 hears a leader", |bench| {
+        let control = checkers::control(&bench.world().nodes[&bound]);
+        control.is_some_and(|control| control.knows_leader() && control.promises().is_empty())
+    })?;
+    bench.pass(Duration::from_millis(500))?;
+    match bench.lives().contains(&(bound, life)) {
+        true => Ok(()),
+        false => Err("node 2 was removed, which had all rows of its group".to_string()),
+    }
 }
 
 /// The same, but whoever has asked dies, and the one that has begun cannot be heard. The other one asks for a group of its own. When it hears
