@@ -22,6 +22,7 @@ mod membership;
 mod pace;
 mod promises;
 mod reform;
+mod removal;
 mod rest;
 mod restart;
 mod silence;

@@ -37,7 +37,7 @@ pub(crate) const EARLY: Duration = Duration::from_millis(TICK.as_millis() / 2);
 const SYNCED_RETRY: Duration = Duration::from_millis(100);
 
 /// What clocks that run at different rates may differ by within a lease.
-fn margin(lease: Duration) -> Duration {
+pub(crate) fn margin(lease: Duration) -> Duration {
     Duration::from_nanos(lease.as_nanos() / 32)
 }
 
@@ -261,7 +261,7 @@ impl Control {
     }
 
     /// Who led in a term before this one, as far as it was heard here, and when it last was.
-    fn former_leader(&self, term: u64) -> (NodeId, Instant) {
+    pub(crate) fn former_leader(&self, term: u64) -> (NodeId, Instant) {
         let lease = &self.lease;
         if lease.leader_term == term {
             (lease.former, lease.former_heard_at)
@@ -296,7 +296,7 @@ impl Control {
     }
 
     /// Leader: LEASE-6. By then a majority had heard earlier leaders for the last time, if they have told.
-    fn earlier_leaders_heard_at(&self, now: Instant) -> Instant {
+    pub(crate) fn earlier_leaders_heard_at(&self, now: Instant) -> Instant {
         let own = self.former_leader(self.consensus.term()).1;
         let told = |peer: Option<&Peer>| peer.and_then(|p| p.followed_another).unwrap_or(now);
         let heard = self.of_voters((own, Instant::ZERO), told);
@@ -371,69 +371,6 @@ impl Control {
         for block in self.blocks.keys() {
             ctx.send(*block, &body);
         }
-    }
-
-    /// Leader: removes members that have been silent until every lease that they may believe in
-    /// has run out (VIEW-2).
-    fn remove_the_silent(&mut self, ctx: &mut Ctx<'_>) {
-        let Some(leader_since) = self.became_leader_at else { return };
-        let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let now = ctx.now();
-        let former = self.former_leader(self.consensus.term()).0;
-        let forgets = ctx.fault(Fault::BugForgetEarlierLeases);
-        let former_since = if forgets { Instant::ZERO } else { self.former_silent_since(now) };
-        // Links may have been broken all over; they get a lease to come right, and complaints time to cease.
-        let mended = leader_since.plus(lease).plus(margin(lease));
-        let settled_in = now >= mended.plus(self.pace().complaint_lasts());
-        let over = forgets || self.old_leases_are_over(now);
-        if !over || !self.may_judge(now) {
-            return;
-        }
-        let me = ctx.node();
-        for node in self.alive().iter().filter(|n| *n != me) {
-            // A witness serves nothing that somebody could take over, and keeps its vote until a person says that it is over.
-            let declared = self.state.view.is_declared_dead(node);
-            if (!self.holds_data(node) || self.is_last_in_sync(node)) && !declared {
-                continue;
-            }
-            if !declared && self.awaits_founder(node, leader_since, now) {
-                continue;
-            }
-            let peer = self.peers.entry(node).or_default();
-            let since = if node == former { former_since } else { leader_since };
-            let heard = peer.heard_at.unwrap_or(since);
-            let unheard = now.since(heard) > lease || (peer.doomed && settled_in);
-            if (unheard || declared) && now >= peer.granted_until {
-                let silent_ms = now.since(heard).as_millis();
-                let why = match (declared, peer.doomed) {
-                    (true, _) => "a person has declared it dead".to_string(),
-                    (_, true) => {
-                        format!("it lacks a link to another node; heard {silent_ms} ms ago")
-                    }
-                    _ => format!("it has not been heard for {silent_ms} ms"),
-                };
-                return self.remove(node, &why, ctx);
-            }
-        }
-    }
-
-    /// Leader: LEASE-6. Since when the former leader is silent, if it has not spoken to this one. (Nobody
-    /// else had to before this one was elected.) It gets two renewals to do so. Where the group was formed anew, it has promised to then.
-    fn former_silent_since(&self, now: Instant) -> Instant {
-        let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        let elected = self.became_leader_at.unwrap_or(now);
-        let heard_by = elected.plus(self.pace().renew()).plus(TICK);
-        let floor = Instant::from_nanos(heard_by.as_nanos().saturating_sub(lease.as_nanos()));
-        self.earlier_leaders_heard_at(now).min(elected).max(floor).max(self.formed_at)
-    }
-
-    /// Leader: LEASE-6. What earlier leaders have granted has run out.
-    pub(crate) fn old_leases_are_over(&self, now: Instant) -> bool {
-        let lease = Duration::from_millis(self.state.view.config.lease_ms);
-        self.became_leader_at.is_some_and(|since| {
-            let followed = self.earlier_leaders_heard_at(now).min(since);
-            now >= followed.plus(lease).plus(margin(lease))
-        })
     }
 
     /// Leader: VIEW-9. Whoever hears nobody must not take the others for silent: a majority has followed

@@ -1,7 +1,7 @@
 //! How soon control's next tick comes: soon while anything waits for it, late in a cluster at rest (REST-1, REST-2;
 //! `docs/protocols/membership.md`).
 
-use crate::{Control, TICK, TIMER_TICK, pace::Pace, stop::Leaves};
+use crate::{Control, TICK, TIMER_TICK, membership::EARLY, pace::Pace, stop::Leaves};
 use lats_base::{Duration, Instant};
 use lats_catalog::View;
 use lats_kernel::Ctx;
@@ -17,6 +17,8 @@ pub(crate) struct Ticks {
     armed: Instant,
     /// Up to where the consensus library has heard of the time.
     heard: Instant,
+    /// Leader: when somebody is silent for so long that it may be removed, if nothing comes from it before.
+    pub(crate) judges_at: Option<Instant>,
 }
 
 impl Ticks {
@@ -31,14 +33,17 @@ impl Ticks {
         if self.due == Instant::ZERO { Duration::ZERO } else { now.since(self.due) }
     }
 
-    /// How many ticks of the consensus library have passed: one at least, and no more than a pause is short of. A paused
-    /// node knows nothing of the time that it missed.
+    /// How many ticks of the consensus library have passed: one at least, unless this one comes early, and no more than a pause is short of.
+    /// A paused node knows nothing of the time that it missed.
     pub(crate) fn passed(&mut self, now: Instant, pace: Pace) -> u64 {
         let tick = pace.consensus_tick().as_nanos();
         let passed = now.since(self.heard).as_nanos() / tick;
         if (1..=pace.paused_at_rest().as_nanos() / tick).contains(&passed) {
             self.heard = self.heard.plus(Duration::from_nanos(passed * tick));
             return passed;
+        }
+        if passed == 0 && now.since(self.at) < EARLY {
+            return 0;
         }
         self.heard = now;
         1
@@ -62,7 +67,10 @@ impl Control {
             (true, true) => self.pace().rest(),
             (true, false) => self.pace().rest_alone(),
         };
-        self.plan_tick_at(ctx.now().plus(span), ctx);
+        let tick = ctx.now().plus(span);
+        // A silent member is removed when its time is over, and not up to a tick later.
+        let judges_at = self.ticks.judges_at.filter(|at| self.is_leader() && *at > ctx.now());
+        self.plan_tick_at(judges_at.map_or(tick, |at| at.min(tick)), ctx);
     }
 
     fn plan_tick_at(&mut self, due: Instant, ctx: &mut Ctx<'_>) {
