@@ -130,12 +130,20 @@ enum Request {
     Call(calls::Call),
 }
 
-/// A request without an answer for so long goes to another node, if it can.
-const RESEND: Duration = Duration::from_millis(300);
+/// A request without an answer for so long goes to another node, if it can; where leases are shorter, after a lease.
+const RESEND_MAX: Duration = Duration::from_millis(300);
 /// A request without an answer for so long is given up.
 const PATIENCE: Duration = Duration::from_millis(10_000);
 
 impl ClientCore {
+    /// After so long another node is asked: whoever has died is replaced after a lease.
+    fn resend_after(&self) -> Duration {
+        match self.map.view.config.lease_ms {
+            0 => RESEND_MAX,
+            lease_ms => Duration::from_millis(lease_ms).min(RESEND_MAX),
+        }
+    }
+
     /// A client with an id that no other has.
     pub fn new(id: ClientId, home: Option<NodeId>) -> Self {
         Self {

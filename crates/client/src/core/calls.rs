@@ -1,8 +1,6 @@
 //! Calls to control: map, catalog, changes, status; and what scans share with them.
 
-use super::{
-    Answer, ClientCore, PATIENCE, RESEND, Request, Ticket, cut_off::unknown_change, error_of,
-};
+use super::{Answer, ClientCore, PATIENCE, Request, Ticket, cut_off::unknown_change, error_of};
 use crate::api::{Committed, RowResult, SessionCall};
 use lats_base::{Duration, Epoch, Instant, NodeId, RefCode};
 use lats_catalog::{CatalogUpdate, Change, ChangeError, ChangeErrorKind};
@@ -199,8 +197,9 @@ impl ClientCore {
         let waits = now.since(call.since);
         let scan = matches!(call.kind, Kind::Scan);
         let change = matches!(call.kind, Kind::Change(..));
-        let unheard = self.silence.is_unheard(call.node, now, RESEND);
-        if scan && waits > RESEND && unheard && self.silence.is_silent(call.node) {
+        let resend_after = self.resend_after();
+        let unheard = self.silence.is_unheard(call.node, now, resend_after);
+        if scan && waits > resend_after && unheard && self.silence.is_silent(call.node) {
             return self.give_up_scan(ticket, RefCode::NodeSilent);
         }
         let asks = matches!(call.kind, Kind::Epochs(c) if c.epoch > Epoch::default());
@@ -213,7 +212,7 @@ impl ClientCore {
             self.finish(ticket, Answer::Changed(Err(unknown_change())));
         } else if !disk && !change && waits > PATIENCE {
             self.fail(ticket, RefCode::NotServing);
-        } else if !scan && now.since(call.sent_at) > RESEND {
+        } else if !scan && now.since(call.sent_at) > resend_after {
             self.send_call(ticket);
         }
     }

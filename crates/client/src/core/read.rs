@@ -1,8 +1,7 @@
 //! Committed reads, straight to the nearest replica of each row; repeated elsewhere if need be.
 
 use super::{
-    Answer, ClientCore, RESEND, Request, Ticket, all_results, error_of, place_results,
-    push_operation,
+    Answer, ClientCore, Request, Ticket, all_results, error_of, place_results, push_operation,
 };
 use crate::api::{Committed, RowOp, RowResult};
 use lats_base::{Duration, Epoch, ErrorClass, FragmentId, Instant, NodeId, RefCode, TransactionId};
@@ -127,8 +126,8 @@ impl ClientCore {
     /// True if nobody who could be asked has the fragment, and a silent node has.
     pub(super) fn is_at_silent_nodes(&self, fragment: FragmentId) -> bool {
         let replicas = self.map.view.in_sync(fragment);
-        let now = self.now;
-        let unheard = |n| self.silence.is_unheard(n, now, RESEND);
+        let (now, resend_after) = (self.now, self.resend_after());
+        let unheard = |n| self.silence.is_unheard(n, now, resend_after);
         let silent = |n: NodeId| self.silence.is_silent(n) && unheard(n);
         replicas.iter().any(silent) && !replicas.iter().any(|n| self.is_up(n) && !silent(n))
     }
@@ -202,9 +201,10 @@ impl ClientCore {
         if now.since(read.since) > READ_PATIENCE {
             return self.fail(ticket, RefCode::NotServing);
         }
-        if read.sent_at.is_none_or(|at| now.since(at) > RESEND) {
+        let resend_after = self.resend_after();
+        if read.sent_at.is_none_or(|at| now.since(at) > resend_after) {
             // SILENT-3: it was asked, whatever others say of it, and did not answer either.
-            if now.since(read.since) > RESEND && self.only_the_silent_know(read) {
+            if now.since(read.since) > resend_after && self.only_the_silent_know(read) {
                 return self.fail(ticket, RefCode::NodeSilent);
             }
             self.send_read(ticket);

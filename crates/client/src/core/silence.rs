@@ -27,13 +27,9 @@ struct Heard {
     waits_since: Option<Instant>,
 }
 
-/// So often a node that requests wait for, and that says nothing, is asked for a sign of life.
-const ASK: Duration = Duration::from_millis(250);
 /// A link is closed when no sign comes for so long: longer than it takes to remove a dead node, or to wake up from
 /// most pauses.
 const DEAF: Duration = Duration::from_millis(2_500);
-/// The same, when the node is no member any more, or others do not hear it either.
-const DEAF_AND_GONE: Duration = Duration::from_millis(300);
 
 /// A client that looks so late was paused.
 const OVERSLEPT: Duration = Duration::from_millis(1_000);
@@ -122,15 +118,20 @@ impl ClientCore {
         }
         // The node whose process this is ends with it.
         let awaited = awaited.into_iter().filter(|n| Some(*n) != self.home);
+        let resend_after = self.resend_after();
         for node in awaited.collect::<Vec<NodeId>>() {
-            let gone = self.life_of(node).is_none() || self.silence.is_silent(node);
-            let patience = if gone { DEAF_AND_GONE } else { DEAF };
+            // One that others do not hear either gets less time, and least one that was removed: others know what became of its work.
+            let patience = match (self.life_of(node), self.silence.is_silent(node)) {
+                (None, _) => Duration::from_nanos(resend_after.as_nanos() / 4),
+                (Some(_), true) => resend_after,
+                (Some(_), false) => DEAF,
+            };
             let Some(heard) = self.silence.heard.get_mut(&node) else { continue };
             let last = heard.asked_at.unwrap_or(heard.at);
             if heard.waits_since.is_some_and(|at| now.since(at) > patience) {
                 self.silence.heard.remove(&node);
                 self.silence.to_close.insert(node);
-            } else if now.since(last) > ASK {
+            } else if now.since(last) > resend_after {
                 heard.asked_at = Some(now);
                 heard.waits_since.get_or_insert(now);
                 let body = MapReq { request: 0, known_view: Default::default() };
