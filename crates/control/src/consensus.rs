@@ -128,6 +128,17 @@ impl Consensus {
         self.id
     }
 
+    /// True while it asks whether others would vote for it.
+    pub(crate) fn is_about_to_stand(&self) -> bool {
+        self.raft.raft.state == raft::StateRole::PreCandidate
+    }
+
+    /// True if somebody asks for a vote, or whether there would be one.
+    pub(crate) fn asks_for_vote(message: &Message) -> bool {
+        let asks = |kind: MessageType| message.msg_type == kind as i32;
+        asks(MessageType::MsgRequestVote) || asks(MessageType::MsgRequestPreVote)
+    }
+
     /// The node whose life this is.
     pub(crate) fn node(&self) -> NodeId {
         NodeId::new((self.id >> 32) as u16)

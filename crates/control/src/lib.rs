@@ -392,16 +392,21 @@ impl Control {
         if matches!(self.restart.phase, Phase::Reading | Phase::Surveying) {
             return self.plan_tick(ctx);
         }
-        for _ in 0..self.ticks.passed(ctx.now(), self.pace()) {
-            // REFORM-3: who has promised to leave the group decides nothing in it any more.
-            if !self.leaves_the_group() && !self.stands_aside(ctx) {
-                self.consensus.tick();
-            }
-        }
+        let passed = self.ticks.passed(ctx.now(), self.pace());
+        self.tick_consensus(passed, ctx);
+        self.stand_again(ctx);
         self.membership_tick(ctx);
         self.repropose_changes(ctx);
         self.run_consensus(ctx);
         self.plan_tick(ctx);
+    }
+
+    /// Time passes for the consensus library.
+    fn tick_consensus(&mut self, passed: u64, ctx: &Ctx<'_>) {
+        // REFORM-3: who has promised to leave the group decides nothing in it any more.
+        if !self.leaves_the_group() && !self.stands_aside(ctx) {
+            (0..passed).for_each(|_| self.consensus.tick());
+        }
     }
 
     /// Sends what the consensus library wants sent, and applies what it has agreed on.
@@ -495,6 +500,11 @@ impl Control {
             self.consensus.forget_leader(from, life);
         } else if !waits {
             let before = self.leader();
+            if self.joined && Consensus::asks_for_vote(&message) {
+                // REST-3: whoever rests knows, too, for how long it has heard no leader.
+                let passed = self.ticks.passed_meanwhile(ctx.now(), self.pace());
+                self.tick_consensus(passed, ctx);
+            }
             self.consensus.hear(message);
             self.run_consensus(ctx);
             if self.joined && self.leader() != before {

@@ -103,6 +103,16 @@ impl Control {
         }
     }
 
+    /// REST-3, with every tick, for as long as elections take: voters may have refused because their time had not come yet.
+    pub(crate) fn stand_again(&mut self, ctx: &Ctx<'_>) {
+        let waits = self.consensus.is_about_to_stand()
+            && self.is_leaderless_for_long(ctx.now()) == Some(false);
+        let may = self.joined && self.me_alive(ctx) && !self.leaves_the_group();
+        if waits && may && !self.stands_aside(ctx) && !self.gives_way_as_stuck(ctx.node()) {
+            self.consensus.campaign();
+        }
+    }
+
     /// Sees to it that members whose process is gone leave the view, whoever leads.
     pub(crate) fn pursue_the_gone(&mut self, ctx: &mut Ctx<'_>) {
         let view = &self.state.view;

@@ -97,6 +97,11 @@ impl Control {
         }
     }
 
+    /// True if this member has known no leader for longer than elections take; none if it knows one.
+    pub(crate) fn is_leaderless_for_long(&self, now: Instant) -> Option<bool> {
+        self.survivor.leaderless_since.map(|since| now.since(since) >= LEADERLESS)
+    }
+
     fn is_over_for_certain(&self, voter: u64) -> bool {
         crate::is_among(&self.gone, voter) || crate::is_among(&self.survivor.words, voter)
     }

@@ -1,4 +1,4 @@
-//! How soon control's next tick comes: soon while anything waits for it, late in a cluster at rest (REST-1, REST-2;
+//! How soon control's next tick comes: soon while anything waits for it, late in a cluster at rest (REST-1 to REST-3;
 //! `docs/protocols/membership.md`).
 
 use crate::{Control, TICK, TIMER_TICK, membership::EARLY, pace::Pace, stop::Leaves};
@@ -48,6 +48,17 @@ impl Ticks {
         self.heard = now;
         1
     }
+
+    /// The same between two ticks: none, if it was paused.
+    pub(crate) fn passed_meanwhile(&mut self, now: Instant, pace: Pace) -> u64 {
+        let tick = pace.consensus_tick().as_nanos();
+        let passed = now.since(self.heard).as_nanos() / tick;
+        if passed > pace.paused_at_rest().as_nanos() / tick {
+            return 0;
+        }
+        self.heard = self.heard.plus(Duration::from_nanos(passed * tick));
+        passed
+    }
 }
 
 impl Control {
@@ -62,13 +73,16 @@ impl Control {
 
     /// At the end of a tick: the next one.
     pub(crate) fn plan_tick(&mut self, ctx: &mut Ctx<'_>) {
+        // REST-3: whoever hears no leader stands for election in time.
+        let is_led = self.is_leader() || self.lease_rests(ctx.now());
         let span = match (self.is_at_rest(ctx), self.is_leader()) {
+            (false, _) if self.joined && !is_led => self.pace().consensus_tick(),
             (false, _) => TICK,
             (true, true) => self.pace().rest(),
             (true, false) => self.pace().rest_alone(),
         };
         let tick = ctx.now().plus(span);
-        // A silent member is removed when its time is over, and not up to a tick later.
+        // REST-3: a silent member is removed when its time is over, and not up to a tick later.
         let judges_at = self.ticks.judges_at.filter(|at| self.is_leader() && *at > ctx.now());
         self.plan_tick_at(judges_at.map_or(tick, |at| at.min(tick)), ctx);
     }
