@@ -109,6 +109,12 @@ pub const SCENARIOS: &[Scenario] = &[
         play: silence::late_complaint,
     },
     Scenario {
+        name: "silent-machine",
+        shape: short_leases_of_two,
+        clients: 2,
+        play: silence::silent_machine,
+    },
+    Scenario {
         name: "both-directories-gone",
         shape: two_replicas,
         clients: 1,
@@ -249,6 +255,11 @@ pub fn long_leases() -> Shape {
 /// The same with the shortest leases that there are: all times are short (PACE-1).
 pub fn short_leases() -> Shape {
     Shape { lease_ms: 100, ..three_replicas() }
+}
+
+/// Two replicas and a witness with such leases.
+pub fn short_leases_of_two() -> Shape {
+    Shape { lease_ms: 100, ..two_replicas() }
 }
 
 /// Two node groups of two replicas each, with long leases.
