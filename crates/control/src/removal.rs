@@ -60,7 +60,7 @@ impl Control {
     }
 
     /// Leader: LEASE-6. Since when the former leader is silent, if it has not spoken to this one. (Nobody
-    /// else had to before this one was elected.) It gets two renewals to do so. Where the group was formed anew, it has promised to then.
+    /// else had to before this one was elected.) It gets a renewal and a tick to do so. Where the group was formed anew, it has promised to then.
     fn former_silent_since(&self, now: Instant) -> Instant {
         let lease = Duration::from_millis(self.state.view.config.lease_ms);
         let elected = self.became_leader_at.unwrap_or(now);
