@@ -40,7 +40,7 @@ use lats_catalog::{Member, View};
 use lats_files::control::Owner;
 use lats_kernel::{Block, Ctx, TimerToken};
 use lats_signals::{BlockKind, BlockRef, Signal, SignalNumber, control::RaftOrd};
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::Message;
 use restart::Phase;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -525,8 +525,7 @@ impl Control {
         }
         // Of that leader nothing is heard any more; and nobody is elected who has that entry.
         self.refused.is_some_and(|refused| {
-            let is_vote = [MessageType::MsgRequestVote, MessageType::MsgRequestPreVote]
-                .contains(&message.get_msg_type());
+            let is_vote = Consensus::asks_for_vote(message);
             let has_it = (message.log_term, message.index) >= refused.entry;
             message.term <= refused.term || (is_vote && has_it)
         })

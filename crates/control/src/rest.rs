@@ -36,14 +36,9 @@ impl Ticks {
     /// How many ticks of the consensus library have passed: one at least, unless this one comes early, and no more than a pause is short of.
     /// A paused node knows nothing of the time that it missed.
     pub(crate) fn passed(&mut self, now: Instant, pace: Pace) -> u64 {
-        let tick = pace.consensus_tick().as_nanos();
-        let passed = now.since(self.heard).as_nanos() / tick;
-        if (1..=pace.paused_at_rest().as_nanos() / tick).contains(&passed) {
-            self.heard = self.heard.plus(Duration::from_nanos(passed * tick));
+        let passed = self.passed_meanwhile(now, pace);
+        if passed > 0 || now.since(self.at) < EARLY {
             return passed;
-        }
-        if passed == 0 && now.since(self.at) < EARLY {
-            return 0;
         }
         self.heard = now;
         1
